@@ -1,0 +1,33 @@
+/*
+ * core.h - decide: the only place that knows scheduling, money and access together.
+ *
+ * decide(state, command) gives the events that follow, or a refusal; it changes nothing. Equal
+ * arguments give equal events. The caller numbers the events, evolves the state by them and makes
+ * them durable before anybody hears of it.
+ */
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#include "model/command.h"
+#include "model/state.h"
+#include "sched/sched.h"
+
+/*
+ * On success appends to `events` (in the arena); none at all means the command was already true.
+ * Refusals leave `events` as it was; `e` has code, cause, field and a text that says what to change.
+ * Of a foreign object nothing is said: it is exactly as absent (ERR_NOT_FOUND).
+ */
+enum err decide(const struct state *state, const struct sched *sched, const struct command *command,
+                struct arena *arena, struct event_list *events, struct error *e) MUST_CHECK;
+
+/* The events that carry out a plan of the scheduler (all entries are still valid: same state). */
+void decide_plan(const struct state *state, const struct plan *plan, struct mono now,
+                 struct wall wall, struct arena *arena, struct event_list *events);
+
+/* The earliest moment at which CMD_TICK has something to do; INT64_MAX: never. */
+struct mono core_next_deadline(const struct state *state);
+
+/* May this actor see the object of that tenant? (reads; decide() checks writes itself) */
+bool core_may_read(const struct actor *actor, struct id tenant);
+
+#endif

@@ -1,0 +1,116 @@
+/* kinds.h - the closed enumerations of the model and their names, each from one table. */
+#ifndef MODEL_KINDS_H
+#define MODEL_KINDS_H
+
+#include "base/str.h"
+
+enum workload_state {
+    WL_NONE, /* "no such state": the answer of a refused transition */
+    WL_HELD,
+    WL_QUEUED,
+    WL_PROVISIONING, /* capacity for it is being made (cloud) */
+    WL_STARTING,     /* granted; not all members run yet */
+    WL_RUNNING,
+    WL_STOPPING, /* at least one member told to stop; ends or goes back to the queue */
+    WL_SUCCEEDED,
+    WL_FAILED,
+    WL_CANCELLED,
+    WL_TIMED_OUT,
+    WL_STATE_COUNT
+};
+
+enum allocation_state {
+    AL_NONE,
+    AL_STARTING,    /* granted; the node has not reported it running */
+    AL_RUNNING,     /* billed from here */
+    AL_STOPPING,    /* told to stop; still billed */
+    AL_CLEANING,    /* process gone (bill and quota end here); devices not yet handed back */
+    AL_QUARANTINED, /* the process would not die: devices held until a person decides */
+    AL_LOST,        /* its node was declared lost: devices held until the node confirms it gone */
+    AL_ENDED,
+    AL_STATE_COUNT
+};
+
+enum workload_kind { KIND_JOB, KIND_SESSION, KIND_SERVICE, KIND_CLUSTER, WORKLOAD_KIND_COUNT };
+enum class_kind { CLASS_GPU, CLASS_CPU, CLASS_KIND_COUNT };
+enum slicing { SLICING_POLICED, SLICING_MIG, SLICING_COOPERATIVE, SLICING_COUNT };
+enum site_kind {
+    SITE_NATIVE,
+    SITE_SLURM,
+    SITE_PBS,
+    SITE_KUBERNETES,
+    SITE_CLOUD,
+    SITE_SIM,
+    SITE_KIND_COUNT
+};
+enum on_contact_loss { LOSS_RESTART, LOSS_FENCE, LOSS_KEEP, ON_CONTACT_LOSS_COUNT };
+enum restart_policy { RESTART_ON_FAILURE, RESTART_NEVER, RESTART_POLICY_COUNT };
+enum preemptible { PREEMPTIBLE_ALWAYS, PREEMPTIBLE_NEVER, PREEMPTIBLE_COUNT };
+enum dependency_when { AFTER_OK, AFTER_ANY, AFTER_FAILED, DEPENDENCY_WHEN_COUNT };
+enum role {
+    ROLE_NONE,
+    ROLE_ADMIN,
+    ROLE_MEMBER,
+    ROLE_NODE_JOIN,
+    ROLE_NODE,
+    ROLE_SYSTEM,
+    ROLE_COUNT
+};
+enum node_contact {
+    CONTACT_NEVER, /* joined, no inventory yet */
+    CONTACT_OK,
+    CONTACT_UNKNOWN, /* no contact for a while: no new work, nothing declared lost */
+    CONTACT_LOST,    /* declared lost: its work follows on_contact_loss */
+    NODE_CONTACT_COUNT
+};
+enum hold_kind { HOLD_PERSON, HOLD_CHECK, HOLD_DRAIN, HOLD_KIND_COUNT };
+enum device_health { DEVICE_OK, DEVICE_FAILED, DEVICE_GONE, DEVICE_HEALTH_COUNT };
+enum reclaim_to { RECLAIM_TO_QUOTA, RECLAIM_TO_FAIR_SHARE, RECLAIM_TO_COUNT };
+enum placement { PLACE_FIRST_FIT, PLACE_BEST_FIT, PLACEMENT_COUNT };
+
+/* A named enumeration: names[i] belongs to value i; NULL entries have no name and never parse. */
+struct enum_names {
+    const char *what; /* "workload state": for messages */
+    const char *const *names;
+    size_t count;
+};
+
+extern const struct enum_names workload_state_names;
+extern const struct enum_names allocation_state_names;
+extern const struct enum_names workload_kind_names;
+extern const struct enum_names class_kind_names;
+extern const struct enum_names slicing_names;
+extern const struct enum_names site_kind_names;
+extern const struct enum_names on_contact_loss_names;
+extern const struct enum_names restart_policy_names;
+extern const struct enum_names preemptible_names;
+extern const struct enum_names dependency_when_names; /* "ok", "any", "failed" */
+extern const struct enum_names role_names;
+extern const struct enum_names node_contact_names;
+extern const struct enum_names hold_kind_names;
+extern const struct enum_names device_health_names;
+extern const struct enum_names reclaim_to_names;
+extern const struct enum_names placement_names;
+extern const struct enum_names cause_names; /* cause.h */
+
+const char *enum_name(const struct enum_names *names, unsigned value); /* "" when unnamed */
+bool enum_parse(const struct enum_names *names, struct str text, unsigned *out);
+
+static inline bool workload_state_is_final(enum workload_state s)
+{
+    return s >= WL_SUCCEEDED;
+}
+
+/* Counts against quota and bill: the process may exist. */
+static inline bool allocation_is_charged(enum allocation_state s)
+{
+    return s == AL_STARTING || s == AL_RUNNING || s == AL_STOPPING;
+}
+
+/* Occupies its devices, cores and memory on the node. */
+static inline bool allocation_is_held(enum allocation_state s)
+{
+    return s != AL_NONE && s != AL_ENDED;
+}
+
+#endif

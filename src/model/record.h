@@ -1,0 +1,376 @@
+/*
+ * record.h - the facts about every kind of object, as plain data.
+ *
+ * A record is what events carry, what a snapshot stores and what the state keeps: one shape, one
+ * codec (wire/), so that an after-image in the journal can be put back by copying it. Records hold no
+ * pointers to other objects, only ids and numbers; strings and lists are borrowed from whoever made
+ * the record (an arena while a command or event is handled, the pool of the state once stored).
+ * Amounts of a class are thousandths of a device (GPU classes) or of a core (CPU classes).
+ */
+#ifndef MODEL_RECORD_H
+#define MODEL_RECORD_H
+
+#include "base/id.h"
+#include "base/timepoint.h"
+#include "model/cause.h"
+#include "model/kinds.h"
+
+/* Not given: keeps the present value in an update, takes the default in a creation. */
+#define UNSET INT64_MIN
+/* No such bound (limit), or all of it (lend_limit). */
+#define UNBOUNDED INT64_C(-1)
+
+/* Bounds on what comes from outside. */
+enum {
+    NAME_MAX_BYTES = 63, /* of one path component or object name */
+    PATH_MAX_DEPTH = 8,  /* components of a project path */
+    CLASSES_MAX = 256,
+    REQUEST_CLASSES_MAX = 8,
+    NODE_DEVICES_MAX = 64,
+    ALLOCATION_DEVICES_MAX = 16,
+    MEMBERS_MAX = 4096,
+    ARRAY_MAX = 10000,
+    DEPENDENCIES_MAX = 64,
+    MOUNTS_MAX = 8,
+    ARGV_MAX = 1024,
+    ENV_MAX = 512,
+    LABELS_MAX = 64,
+    SPEC_MAX_BYTES = 128 * 1024, /* of one workload's JSON */
+    DIGEST_BYTES = 32
+};
+
+struct str_list {
+    struct str *items;
+    size_t count;
+};
+
+struct pair {
+    struct str name;
+    struct str value;
+};
+
+struct pair_list {
+    struct pair *items;
+    size_t count;
+};
+
+struct digest {
+    uint8_t bytes[DIGEST_BYTES]; /* SHA-256; all zero: none */
+};
+
+/* ---- configuration ------------------------------------------------------------------------- */
+
+struct class_record {
+    struct id id;
+    struct str name; /* "h100-80g" */
+    int64_t number;  /* small, stable, never reused: what other records refer to */
+    enum class_kind kind;
+    struct str vendor;  /* "nvidia", "amd", "sim", ... */
+    int64_t memory_mib; /* of one device; 0 for CPU classes */
+    enum slicing slicing;
+    int64_t price_micros_per_hour; /* the flat rate card: per whole device (or core) and hour */
+    uint64_t version; /* sequence of the event that last changed the object; the ETag */
+};
+
+struct pool_record {
+    struct id id;
+    struct str name;
+    int64_t class_number; /* of its devices; a CPU class for pools without devices */
+    enum site_kind site;
+    uint64_t version;
+};
+
+struct request {
+    int64_t gpu_milli; /* per member: below 1000 a fraction of one device, else whole devices */
+    int64_t gpu_memory_mib; /* instead of gpu_milli: a fraction by memory */
+    int64_t devices;        /* with share_milli: n distinct devices with that share each; else 0 */
+    int64_t share_milli;
+    int64_t cpu_milli;
+    int64_t memory_mib;
+    int64_t class_numbers[REQUEST_CLASSES_MAX]; /* in order of preference */
+    size_t class_count;                         /* 0: any class the project may use */
+};
+
+struct profile_record {
+    struct id id;
+    struct str name; /* "gpu-4" */
+    struct str description;
+    struct request request;
+    struct str_list pools; /* in order; empty: any pool of the classes */
+    uint64_t version;
+};
+
+struct quota {
+    int64_t class_number;
+    int64_t quota_milli;       /* guarantee; 0: none */
+    int64_t lend_limit_milli;  /* UNBOUNDED: all of the quota may be lent */
+    int64_t limit_milli;       /* ceiling; UNBOUNDED: none */
+    int64_t over_quota_weight; /* default 100 */
+};
+
+struct quota_list {
+    struct quota *items; /* at most one a class, in order of class number */
+    size_t count;
+};
+
+/* What a project used of a class in all usage segments that have ended: a fold over events. */
+struct usage_total {
+    int64_t class_number;
+    int64_t milli_ms; /* thousandths of a device times milliseconds */
+    int64_t amount_micros;
+    int64_t segments;
+};
+
+struct usage_list {
+    struct usage_total *items;
+    size_t count;
+};
+
+struct project_record {
+    struct id id;
+    struct id parent; /* none: this is a tenant, and `id` is a tenant id */
+    struct str name;  /* one component */
+    struct str path;  /* "amber/vision/train" */
+    int64_t number;   /* tenants: which uid range is theirs, never reused; projects: 0 */
+    int64_t priority; /* 0..1000, default 50 */
+    struct quota_list quotas;
+    bool is_overcommitted; /* accepted by force although the sum of quotas exceeds what there is */
+    uint64_t created_sequence;
+    struct wall created;
+    uint64_t version;
+    struct usage_list usage;
+};
+
+struct settings_record {
+    int64_t grace_s;                /* 60 */
+    int64_t kill_confirm_s;         /* 30 */
+    int64_t min_runtime_s;          /* 600 */
+    int64_t min_runtime_in_quota_s; /* 0 */
+    int64_t start_timeout_s;        /* 300 */
+    int64_t lost_after_s;           /* 120 */
+    int64_t unknown_after_s;        /* 15 */
+    int64_t gang_repair_s;          /* 60 */
+    int64_t device_reserve_mib;     /* 0 */
+    int64_t backoff_base_s;         /* 60: the n-th own failure waits base * 2^n */
+    int64_t backoff_max_s;          /* 3600 */
+    int64_t ended_keep_s;           /* 3600: how long an ended workload stays in memory */
+    int64_t ended_keep_count;       /* 10000: and how many at most */
+    enum reclaim_to reclaim_to;
+    enum placement placement;
+    uint64_t version;
+};
+
+/* Credentials: only a digest of the secret is ever stored. */
+struct token_record {
+    struct id id;
+    struct digest secret; /* SHA-256 of the token's random part */
+    struct str name;      /* what it is for */
+    enum role role;       /* ROLE_ADMIN, ROLE_MEMBER, ROLE_NODE_JOIN */
+    struct id tenant;     /* members: the tenant it is of; none for admin and join tokens */
+    struct str user;      /* who acts with it */
+    struct str pool; /* join tokens: the pool the node enters ("" lets the node's class decide) */
+    struct wall created;
+    struct wall expires; /* 0: never */
+    bool is_revoked;
+    uint64_t version;
+};
+
+struct volume_record {
+    struct id id;
+    struct id tenant;
+    struct str name;
+    struct id node;    /* where its bytes are; none until first used or filled */
+    int64_t quota_mib; /* 0: none */
+    struct wall created;
+    uint64_t version;
+};
+
+struct image_record {
+    struct id id;
+    struct id tenant; /* none: offered to every tenant by the operator */
+    struct str name;  /* "debian-12" */
+    struct digest manifest;
+    struct str source; /* "upload", or the registry reference it came from */
+    int64_t size_bytes;
+    struct wall created;
+    uint64_t version;
+};
+
+/* A tenant's login at a private registry; the password is sealed by the controller's key. */
+struct credential_record {
+    struct id id;
+    struct id tenant;
+    struct str registry;
+    struct str username;
+    struct str sealed; /* bytes in hexadecimal; only the controller can open them */
+    uint64_t version;
+};
+
+/* ---- nodes --------------------------------------------------------------------------------- */
+
+struct device_record {
+    int64_t index; /* position on the node: stable while the hardware is */
+    int64_t class_number;
+    struct str uuid;
+    struct str model;
+    int64_t memory_mib;
+    int64_t numa_node;
+    enum device_health health;
+    bool is_simulated;
+    bool is_held; /* a person or a check keeps it out of use */
+    struct str hold_reason;
+};
+
+struct device_list {
+    struct device_record *items; /* ordered by index */
+    size_t count;
+};
+
+struct hold {
+    enum hold_kind kind;
+    struct str by; /* user or check */
+    struct str reason;
+    struct wall since;
+};
+
+struct hold_list {
+    struct hold *items;
+    size_t count;
+};
+
+struct node_record {
+    struct id id;
+    struct str name;
+    struct id pool;
+    struct digest fingerprint; /* of the node's present certificate's public key */
+    enum node_contact contact;
+    struct wall contact_since;
+    struct str boot_id;
+    struct str agent_version;
+    int64_t cpu_milli;
+    int64_t memory_mib;
+    struct device_list devices;
+    struct hold_list holds;     /* usable only when empty */
+    struct mono drain_deadline; /* 0: none; then what still runs is evicted */
+    uint64_t generation;        /* of its desired set; raised by every change of its grants */
+    uint64_t created_sequence;
+    uint64_t version;
+};
+
+/* ---- workloads ----------------------------------------------------------------------------- */
+
+struct dependency {
+    struct id workload;
+    enum dependency_when when;
+};
+
+struct dependency_list {
+    struct dependency *items;
+    size_t count;
+};
+
+struct exit_status {
+    bool is_known;
+    int64_t code;   /* 0..255 when the process exited by itself */
+    int64_t signal; /* otherwise the signal that ended it */
+    bool is_oom;
+};
+
+struct workload_record {
+    struct id id;
+    struct id array; /* none: not part of an array */
+    int64_t array_index;
+    struct id project;
+    struct str name;
+    struct str user;
+    enum workload_kind kind;
+    struct str spec_json; /* what was submitted, completed with defaults: argv, env, image, ... */
+    struct digest image;  /* resolved at submission */
+    struct digest upload; /* content-addressed code, none when not given */
+
+    struct request request; /* per member */
+    int64_t members;
+    int64_t members_min;
+    int64_t priority;
+    enum preemptible preemptible;
+    int64_t time_limit_s; /* 0: none; counts per attempt */
+    int64_t grace_s;
+    int64_t retries;
+    enum restart_policy restart;
+    enum on_contact_loss on_contact_loss;
+    int64_t fence_after_s;
+    struct dependency_list depends_on;
+    struct id volumes[MOUNTS_MAX];
+    size_t volume_count;
+
+    enum workload_state state;
+    enum cause cause;  /* why it is in this state; of queued work the scheduler knows better */
+    struct str detail; /* numbers behind the cause, for people */
+    enum workload_state after_stop; /* while stopping: WL_QUEUED or a final state */
+    int64_t attempt;                /* 0 before the first */
+    int64_t failures;
+    int64_t evictions;
+    int64_t node_losses;
+    uint64_t submitted_sequence;
+    struct wall submitted;
+    struct mono not_before; /* back-off; 0: none */
+    struct mono state_since;
+    struct wall started; /* of the latest attempt; 0: never */
+    struct wall ended;
+    struct exit_status exit;
+    uint64_t version;
+};
+
+struct device_share {
+    int64_t device; /* index on the node */
+    int64_t milli;  /* 1000: the whole device */
+    int64_t memory_mib;
+};
+
+struct share_list {
+    struct device_share *items;
+    size_t count;
+};
+
+struct allocation_record {
+    struct id id;
+    struct id workload;
+    struct id project;
+    struct id node;
+    int64_t attempt;
+    int64_t rank;         /* of the member, from 0 */
+    int64_t class_number; /* what it is charged in */
+    int64_t charge_milli; /* of that class */
+    int64_t cpu_milli;
+    int64_t memory_mib;
+    struct share_list shares;
+    enum allocation_state state;
+    enum cause stop_cause; /* why it was told to stop */
+    struct id evictor;     /* the workload it made room for, if any */
+    int64_t grace_s;
+    struct mono granted;
+    struct mono started; /* 0: the process never ran */
+    struct mono stopping;
+    struct mono gone; /* process confirmed gone */
+    struct wall started_wall;
+    struct exit_status exit;
+    bool is_borrowed; /* above quota when it was granted; recomputed by the scheduler */
+    uint64_t created_sequence;
+};
+
+/* One uninterrupted use of one allocation: the only thing billed for compute. */
+struct segment {
+    struct id allocation;
+    struct id workload;
+    struct id project;
+    struct id tenant;
+    int64_t class_number;
+    int64_t charge_milli;
+    struct wall start;
+    int64_t duration_ms;
+    int64_t price_micros_per_hour;
+    int64_t amount_micros;
+    enum cause cause; /* of the end */
+};
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * spec.h - what a person asks for, before it is checked and resolved: the bodies of requests and
+ * manifests. wire/ fills these from JSON or YAML; decide() turns them into records.
+ * Numbers that were not given are UNSET; strings and lists not given are empty.
+ */
+#ifndef MODEL_SPEC_H
+#define MODEL_SPEC_H
+
+#include "model/record.h"
+
+struct mount_spec {
+    struct str volume; /* name or id, of the own tenant */
+    struct str path;   /* absolute, inside the workload */
+    bool is_read_only;
+};
+
+struct mount_list {
+    struct mount_spec *items;
+    size_t count;
+};
+
+struct dependency_spec {
+    struct str workload; /* id of a workload or an array */
+    int64_t when;        /* enum dependency_when, or UNSET: ok */
+};
+
+struct dependency_spec_list {
+    struct dependency_spec *items;
+    size_t count;
+};
+
+struct workload_spec {
+    struct str name;
+    struct str project; /* path or id */
+    struct str kind;    /* "job" */
+    struct str profile; /* a profile's name: gives the request unless a field overrides it */
+    struct str image;
+    struct str_list command; /* argv; empty: the image's own */
+    struct pair_list env;
+    struct pair_list labels;
+    struct str workdir;
+    struct mount_list mounts;
+    struct dependency_spec_list depends_on;
+    struct str_list classes;
+    struct str upload; /* digest in hexadecimal of stored code, unpacked at the working directory */
+    int64_t count;     /* > 1: an array of that many workloads */
+    int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib, shm_mib;
+    int64_t members, members_min;
+    int64_t priority;
+    int64_t time_limit_s, grace_s, retries, fence_after_s;
+    int64_t preemptible, restart, on_contact_loss; /* enums, or UNSET */
+    bool is_held;                                  /* submit it held */
+};
+
+struct quota_spec {
+    struct str class_name;
+    int64_t quota_milli, lend_limit_milli, limit_milli, over_quota_weight; /* UNSET: keep */
+};
+
+struct quota_spec_list {
+    struct quota_spec *items;
+    size_t count;
+};
+
+struct project_spec {
+    struct str path; /* parents must exist */
+    int64_t priority;
+    struct quota_spec_list quotas;
+    bool is_forced; /* accept over-commitment, and flag it */
+};
+
+struct class_spec {
+    struct str name, vendor;
+    int64_t kind, memory_mib, slicing, price_micros_per_hour;
+};
+
+struct pool_spec {
+    struct str name, class_name;
+    int64_t site;
+};
+
+struct profile_spec {
+    struct str name, description;
+    struct str_list classes, pools;
+    int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
+};
+
+struct token_spec {
+    struct str name, tenant, user, pool;
+    int64_t role;
+    int64_t expires_s; /* from now; UNSET: never (join tokens: one hour) */
+};
+
+struct volume_spec {
+    struct str name, tenant;
+    int64_t quota_mib;
+};
+
+struct image_spec {
+    struct str name, tenant, source;
+    struct digest manifest;
+    int64_t size_bytes;
+};
+
+struct credential_spec {
+    struct str tenant, registry, username, sealed;
+};
+
+#endif

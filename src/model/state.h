@@ -1,0 +1,199 @@
+/*
+ * state.h - everything the controller knows, as a fold over events.
+ *
+ * evolve() is the only code that changes it, and it cannot fail: what could go wrong was refused by
+ * decide() before. No derived counters live here: the scheduler keeps its own and can rebuild them
+ * from these facts at any moment. All memory comes from the pool, so dropping a state is one call.
+ * Everything is reachable in an order that history alone determines (lists), never a hash order.
+ */
+#ifndef MODEL_STATE_H
+#define MODEL_STATE_H
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "model/event.h"
+#include "model/record.h"
+
+struct class_object {
+    struct class_record r;
+    bool is_removed;
+};
+
+struct pool_object {
+    struct pool_record r;
+    size_t node_count;
+};
+
+struct profile_object {
+    struct profile_record r;
+};
+
+struct workload;
+struct allocation;
+struct node;
+
+struct project {
+    struct project_record r;
+    struct project *parent; /* NULL: a tenant */
+    struct project *first_child;
+    struct project *last_child;
+    struct project *next_sibling; /* tenants are siblings of each other; in order of creation */
+    struct project *prev_sibling;
+    struct project *tenant; /* the root of its path; itself for a tenant */
+    size_t live_workloads;  /* workloads in memory that belong to it and are not final */
+    size_t volume_count, image_count, token_count;
+    uint64_t last_sequence; /* tenants: how many events their feed has; the feed's own numbering */
+};
+
+struct workload {
+    struct workload_record r;
+    struct project *project;
+    struct workload *next; /* all workloads in memory, in order of submission */
+    struct workload *prev;
+    struct workload *array_next;         /* elements of the same array, by index; NULL at the end */
+    struct allocation *first_allocation; /* of all attempts still held, by rank within an attempt */
+    struct allocation *last_allocation;
+    struct mono ended_at; /* when it became final; 0: not yet */
+};
+
+struct allocation {
+    struct allocation_record r;
+    struct workload *workload;
+    struct node *node;
+    struct allocation *next_in_workload, *prev_in_workload;
+    struct allocation *next_on_node, *prev_on_node;
+};
+
+struct node {
+    struct node_record r;
+    struct pool_object *pool;
+    struct node *next; /* all nodes, in order of joining */
+    struct node *prev;
+    struct allocation *first_allocation; /* held ones only, in order of granting */
+    struct allocation *last_allocation;
+};
+
+struct token {
+    struct token_record r;
+    struct token *next, *prev;
+};
+
+struct volume {
+    struct volume_record r;
+    struct volume *next, *prev;
+};
+
+struct image {
+    struct image_record r;
+    struct image *next, *prev;
+};
+
+struct credential {
+    struct credential_record r;
+    struct credential *next, *prev;
+};
+
+struct upload {
+    struct upload_stored r;
+    struct upload *next;
+};
+
+struct state {
+    struct pool pool;
+    uint64_t sequence; /* of the last event applied */
+    struct mono now;   /* its time: ledger time never goes back */
+    struct wall wall;
+    uint64_t epoch;
+    uint8_t id_key[16];
+    struct settings_record settings;
+    int64_t next_tenant_number;
+
+    VEC(struct class_object *) classes; /* index == class number; removed ones stay */
+    VEC(struct pool_object *) pools;    /* in order of creation */
+    VEC(struct profile_object *) profiles;
+
+    struct project *first_tenant, *last_tenant;
+    struct node *first_node, *last_node;
+    struct workload *first_workload, *last_workload;
+    struct token *first_token, *last_token;
+    struct volume *first_volume, *last_volume;
+    struct image *first_image, *last_image;
+    struct credential *first_credential, *last_credential;
+    struct upload *first_upload;
+    size_t project_count, node_count, workload_count, ended_count, allocation_count;
+
+    struct id_map projects; /* tenants too */
+    struct str_map project_paths;
+    struct id_map nodes;
+    struct str_map node_names;
+    struct id_map workloads;
+    struct id_map arrays; /* id -> first element */
+    struct id_map allocations;
+    struct id_map tokens;
+    struct id_map volumes;
+    struct id_map images;
+    struct id_map credentials;
+};
+
+struct state *state_new(void);
+void state_free(struct state *state); /* NULL is a no-op */
+DEFINE_CLEANUP(state, struct state *, state_free)
+
+/* Applies one event; events come in order of sequence without gaps. Copies what it keeps. */
+void evolve(struct state *state, const struct event *event);
+
+/*
+ * Snapshot: the state as the shortest history that gives it back. Calls `emit` with after-image
+ * events in an order evolve_restored() accepts; sequence and times of the whole state go first.
+ */
+struct state_header {
+    uint64_t sequence;
+    struct mono now;
+    struct wall wall;
+    uint64_t epoch;
+    uint8_t id_key[16];
+    int64_t next_tenant_number;
+};
+void state_walk(const struct state *state, void (*emit)(void *arg, const struct event *event),
+                void *arg);
+struct state_header state_header(const struct state *state);
+/* The two halves of loading: header once, then every event that state_walk() gave. */
+void state_restore_header(struct state *state, const struct state_header *header);
+void evolve_restored(struct state *state, const struct event *event);
+
+/* Recomputes every count and link of the state from its objects; false with text on the first that
+ * differs. For the self-check and for tests. */
+bool state_check(const struct state *state, struct error *e);
+
+/* Look-ups; NULL: absent. */
+struct project *state_project(const struct state *state, struct id id);
+struct project *state_project_by_path(const struct state *state, struct str path);
+struct workload *state_workload(const struct state *state, struct id id);
+struct workload *state_array(const struct state *state, struct id array); /* first element */
+struct allocation *state_allocation(const struct state *state, struct id id);
+struct node *state_node(const struct state *state, struct id id);
+struct node *state_node_by_name(const struct state *state, struct str name);
+struct class_object *state_class(const struct state *state, int64_t number);
+struct class_object *state_class_by_name(const struct state *state, struct str name);
+struct pool_object *state_pool(const struct state *state, struct id id);
+struct pool_object *state_pool_by_name(const struct state *state, struct str name);
+struct profile_object *state_profile_by_name(const struct state *state, struct str name);
+struct token *state_token(const struct state *state, struct id id);
+struct volume *state_volume(const struct state *state, struct id id);
+struct volume *state_volume_by_name(const struct state *state, struct id tenant, struct str name);
+/* The tenant's own image of that name, else the operator's. */
+struct image *state_image_by_name(const struct state *state, struct id tenant, struct str name);
+struct credential *state_credential(const struct state *state, struct id id);
+
+/* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
+struct quota project_quota(const struct project *project, int64_t class_number);
+bool project_is_within(const struct project *project, const struct project *ancestor);
+/* No hold, in contact: new work may be placed. */
+bool node_is_usable(const struct node *node);
+bool device_is_usable(const struct device_record *device);
+
+/* First uid of the tenant's own range of 65,536. */
+enum { UID_RANGE = 65536 };
+uint32_t tenant_uid_base(const struct project *tenant);
+
+#endif

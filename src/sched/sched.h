@@ -1,0 +1,98 @@
+/*
+ * sched.h - the scheduler: facts in, plan out.
+ *
+ * Pure: no clock, I/O, globals, randomness or hash order; the same history gives byte-equal plans.
+ * Indices belong to struct sched: derived data, rebuildable from the state at any moment.
+ * Here: FIFO by priority and submission inside a project, projects below quota first, first fit in
+ * order of nodes, whole-workload reclaim of the youngest borrowed work with grace and requeue.
+ */
+#ifndef SCHED_SCHED_H
+#define SCHED_SCHED_H
+
+#include "model/state.h"
+
+struct sched; /* opaque */
+
+/* Builds every index from the state, which it borrows for its whole life. */
+struct sched *sched_new(const struct state *state);
+void sched_free(struct sched *sched); /* NULL is a no-op */
+DEFINE_CLEANUP(sched, struct sched *, sched_free)
+
+/* Called after every evolve() with the event just applied. */
+void sched_note(struct sched *sched, const struct event *event);
+
+enum plan_action {
+    PLAN_START, /* grant these members to these nodes */
+    PLAN_EVICT, /* stop this workload for another; it goes back to the queue */
+};
+
+struct plan_member {
+    struct node *node;
+    int64_t class_number;
+    int64_t charge_milli;
+    int64_t cpu_milli;
+    int64_t memory_mib;
+    struct share_list shares;
+};
+
+struct plan_entry {
+    enum plan_action action;
+    struct workload *workload;
+    struct plan_member *members; /* PLAN_START: workload->r.members of them, by rank */
+    size_t member_count;
+    bool is_borrowed;          /* PLAN_START: takes the project above its quota */
+    enum cause cause;          /* PLAN_EVICT */
+    struct workload *for_whom; /* PLAN_EVICT: who needs the room */
+};
+
+/* All-zero is an empty plan; entries live in the arena given to sched_step. */
+struct plan {
+    struct plan_entry *entries;
+    size_t count;
+    size_t capacity;
+};
+
+/*
+ * Decides what is left to decide, at most `budget` workloads looked at; appends to `plan`. Every
+ * entry takes the earlier ones into account. Returns whether more is left: then the caller turns the
+ * plan into events, applies and notes them, and calls again. Nothing left: an empty plan until the
+ * next note or until `sched_wake_at`.
+ */
+bool sched_step(struct sched *sched, struct mono now, size_t budget, struct arena *arena,
+                struct plan *plan);
+
+/* When time alone will let something start (back-off ends, a protection ends); INT64_MAX: never. */
+struct mono sched_wake_at(const struct sched *sched);
+
+/* Why a workload waits, with numbers; valid for any workload in memory. */
+struct explanation {
+    enum cause cause;
+    struct str text;  /* "needs 4 h100-80g on one node; 4 free, largest block 2" */
+    int64_t position; /* in its queue, from 1; 0: not waiting */
+    struct mono not_before;
+};
+void sched_explain(const struct sched *sched, const struct workload *workload, struct mono now,
+                   struct arena *arena, struct explanation *out);
+
+/* What a subtree holds of a class now, in thousandths (charged allocations). */
+struct class_use {
+    int64_t allocated_milli;
+    int64_t borrowed_milli; /* above its quota */
+    int64_t pending_milli;  /* asked for by queued work, in its first class */
+};
+struct class_use sched_use(const struct sched *sched, const struct project *project,
+                           int64_t class_number);
+/* Capacity of a class: usable devices; and how much of it nothing occupies. */
+struct class_capacity {
+    int64_t capacity_milli;
+    int64_t free_milli;
+};
+struct class_capacity sched_capacity(const struct sched *sched, int64_t class_number);
+
+/* Could any healthy empty node (drained and failed ones count) hold one member? For submissions. */
+bool sched_could_ever_fit(const struct sched *sched, const struct request *request);
+
+/* Compares all indices with freshly built ones; false with text on the first difference. */
+bool sched_check(const struct sched *sched, struct error *e);
+
+#endif
