@@ -1,0 +1,95 @@
+/*
+ * cdi.h - Container Device Interface: what a vendor says a container needs to use a device.
+ *
+ * Specs are JSON files in /etc/cdi and /run/cdi, written by root on the node. Their edits are merged
+ * into a struct that the writer of the OCI configuration takes over. Hooks run as root on the host,
+ * so only programs on the caller's list are let through, and a spec's other hooks are counted.
+ */
+#ifndef AGENT_GPU_CDI_H
+#define AGENT_GPU_CDI_H
+
+#include <sys/types.h>
+
+#include "agent/gpu/gpu.h"
+#include "base/mem.h"
+
+struct edit_mount {
+    const char *host_path;
+    const char *container_path;
+    const char *const *options; /* option_count of them */
+    size_t option_count;
+};
+
+struct edit_device {
+    const char *path; /* in the container */
+    const char *host_path;
+    char type; /* 'c' or 'b' */
+    unsigned major;
+    unsigned minor;
+    const char *permissions; /* "rwm" or part of it */
+    int64_t file_mode;       /* -1: as on the host */
+    int64_t uid;             /* -1: not said; inside the container's user namespace */
+    int64_t gid;
+};
+
+enum edit_hook_stage {
+    EDIT_HOOK_CREATE_RUNTIME,
+    EDIT_HOOK_CREATE_CONTAINER,
+    EDIT_HOOK_START_CONTAINER,
+    EDIT_HOOK_POSTSTART,
+    EDIT_HOOK_POSTSTOP,
+    EDIT_HOOK_STAGE_COUNT
+};
+extern const char *const edit_hook_stage_name[EDIT_HOOK_STAGE_COUNT]; /* OCI's: "createContainer" */
+
+struct edit_hook {
+    enum edit_hook_stage stage;
+    const char *path;
+    const char *const *args;
+    size_t arg_count;
+    const char *const *env;
+    size_t env_count;
+    int64_t timeout_s; /* 0: none */
+};
+
+/* Additions to an OCI configuration, in order. Strings belong to the arena given to cdi_apply. */
+struct container_edits {
+    VEC(const char *) env; /* "NAME=value" */
+    VEC(struct edit_mount) mounts;
+    VEC(struct edit_device) devices; /* create the file and allow it in the device cgroup */
+    VEC(struct edit_hook) hooks;
+    VEC(uint32_t) additional_gids;
+    size_t hooks_refused;
+};
+void container_edits_done(struct container_edits *edits);
+DEFINE_CLEANUP_AT(container_edits, struct container_edits, container_edits_done)
+
+struct cdi_options {
+    const char *const *directories; /* later ones win; NULL: /etc/cdi, /run/cdi */
+    size_t directory_count;
+    const char *const *allowed_hooks; /* absolute paths of programs */
+    size_t allowed_hook_count;
+};
+
+struct cdi; /* opaque: all specs of the node */
+
+/* Missing directories are no error. A file that cannot be read or is wrong is skipped, its reason kept
+ * (cdi_problem): one vendor's broken file must not take away another's devices. */
+enum err cdi_open(struct cdi **out, const struct cdi_options *options, struct error *e) MUST_CHECK;
+void cdi_free(struct cdi *cdi); /* NULL is a no-op */
+DEFINE_CLEANUP(cdi, struct cdi *, cdi_free)
+
+size_t cdi_problem_count(const struct cdi *cdi);
+const char *cdi_problem(const struct cdi *cdi, size_t index); /* "FILE: what is wrong" */
+
+bool cdi_has(const struct cdi *cdi, const char *name); /* "nvidia.com/gpu=0" */
+
+/* The CDI name of a device, tried by UUID, then by index, of its vendor's kind. NULL: none. */
+const char *cdi_name_of(const struct cdi *cdi, struct arena *arena,
+                        const struct gpu_device *device);
+
+/* Adds the edits of the device, and once those of its spec. On failure `edits` is as before. */
+enum err cdi_apply(const struct cdi *cdi, const char *const *names, size_t count,
+                   struct arena *arena, struct container_edits *edits, struct error *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * mount.h - a workload's root file system: the image's layers below, its own scratch above.
+ *
+ * The layers lie on disk once, owned by the unpacker's range of ids. For each workload they are seen
+ * through an id-mapped mount that shifts this range to the tenant's, and an overlay puts a writable
+ * directory on top. Where the kernel or the file system cannot do that (Linux before 5.19), a shifted
+ * copy of each layer is made once a tenant and used instead: slower, the same result.
+ */
+#ifndef AGENT_IMAGE_MOUNT_H
+#define AGENT_IMAGE_MOUNT_H
+
+#include "agent/image/store.h"
+
+enum image_mapping {
+    IMAGE_MAPPING_AUTO, /* id-mapped where it works, else copies */
+    IMAGE_MAPPING_IDMAP,
+    IMAGE_MAPPING_COPY
+};
+
+struct image_mount {
+    struct image_digest image;
+    const char *lease; /* name of the workload's attempt: keeps the image from garbage collection */
+    const char *scratch; /* directory on a real file system; upper/ and work/ are made in it */
+    const char *rootfs;  /* where to mount; made when missing */
+    uint32_t uid_base;   /* the tenant's range: IMAGE_UID_COUNT ids from here, users and groups */
+    enum image_mapping mapping;
+};
+
+/* Mounts with nosuid and nodev. On failure nothing is mounted and no lease is left. A second call for
+ * a rootfs that is mounted already is refused with ERR_CONFLICT. */
+enum err image_mount(struct image_store *store, const struct image_mount *mount, struct error *e)
+    MUST_CHECK;
+/* Also when it is not mounted any more; the scratch directory is the caller's to remove. */
+enum err image_unmount(struct image_store *store, const char *rootfs, const char *lease,
+                       struct error *e) MUST_CHECK;
+
+/* True when this machine can do id-mapped overlays below `path` (tried once, not guessed). */
+bool image_can_idmap(const char *path);
+
+#endif
