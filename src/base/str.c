@@ -173,6 +173,18 @@ static size_t utf8_length(const unsigned char *p, size_t left)
     return length;
 }
 
+bool str_is_utf8(struct str s)
+{
+    size_t i = 0;
+    while (i < s.size) {
+        size_t length = utf8_length((const unsigned char *)s.data + i, s.size - i);
+        if (length == 0)
+            return false;
+        i += length;
+    }
+    return true;
+}
+
 bool str_is_text(struct str s)
 {
     size_t i = 0;

@@ -34,6 +34,8 @@ bool str_to_seconds(struct str s, int64_t max_s, int64_t *out);
 
 /* Valid UTF-8 without control characters except tab and newline. */
 bool str_is_text(struct str s);
+/* Well-formed UTF-8 of any characters, controls included. */
+bool str_is_utf8(struct str s);
 
 /* A growable byte buffer; all-zero is empty. `data` is always followed by a NUL once non-empty. */
 struct buf {
