@@ -139,15 +139,18 @@ void arena_done(struct arena *arena)
     *arena = (struct arena){ 0 };
 }
 
-/* Size classes: multiples of 16 up to 256, then powers of two. Larger than the last: the heap. */
+/* Size classes: multiples of 16 up to 1024 (a queued workload must not lose a third of its bytes to
+ * rounding), then powers of two. */
+enum { FINE_BYTES = 1024, FINE_CLASSES = FINE_BYTES / ALIGNMENT };
+
 static size_t class_of(size_t size, size_t *rounded)
 {
-    if (size <= 256) {
+    if (size <= FINE_BYTES) {
         *rounded = round_up(MAX_OF(size, (size_t)1));
         return *rounded / ALIGNMENT - 1;
     }
-    size_t power = 512;
-    size_t index = 16;
+    size_t power = (size_t)FINE_BYTES * 2;
+    size_t index = FINE_CLASSES;
     while (power < size && index < POOL_CLASSES) {
         power *= 2;
         index++;

@@ -39,7 +39,7 @@ DEFINE_CLEANUP_AT(arena, struct arena, arena_done)
  * Pool: long-lived objects of one owner, in size classes with free lists. Freeing needs the size the
  * object was made with. pool_done frees all of it at once. An all-zero struct is a valid empty pool.
  */
-enum { POOL_CLASSES = 28 };
+enum { POOL_CLASSES = 74 };
 struct pool {
     void *free_list[POOL_CLASSES];
     struct arena_chunk *head; /* owned */

@@ -54,6 +54,11 @@ struct pair_list {
     size_t count;
 };
 
+struct id_list {
+    struct id *items;
+    size_t count;
+};
+
 struct digest {
     uint8_t bytes[DIGEST_BYTES]; /* SHA-256; all zero: none */
 };
@@ -87,7 +92,7 @@ struct request {
     int64_t share_milli;
     int64_t cpu_milli;
     int64_t memory_mib;
-    int64_t class_numbers[REQUEST_CLASSES_MAX]; /* in order of preference */
+    int16_t class_numbers[REQUEST_CLASSES_MAX]; /* in order of preference; below CLASSES_MAX */
     size_t class_count;                         /* 0: any class the project may use */
 };
 
@@ -138,7 +143,8 @@ struct project_record {
     uint64_t created_sequence;
     struct wall created;
     uint64_t version;
-    struct usage_list usage;
+    struct usage_list usage; /* kept by evolve; of EV_PROJECT_SET only a snapshot's counts */
+    uint64_t feed_sequence;  /* tenants, in snapshots only: project.last_sequence of state.h */
 };
 
 struct settings_record {
@@ -271,9 +277,9 @@ struct dependency_list {
 
 struct exit_status {
     bool is_known;
+    bool is_oom;
     int64_t code;   /* 0..255 when the process exited by itself */
     int64_t signal; /* otherwise the signal that ended it */
-    bool is_oom;
 };
 
 struct workload_record {
@@ -300,8 +306,7 @@ struct workload_record {
     enum on_contact_loss on_contact_loss;
     int64_t fence_after_s;
     struct dependency_list depends_on;
-    struct id volumes[MOUNTS_MAX];
-    size_t volume_count;
+    struct id_list volumes; /* at most MOUNTS_MAX */
 
     enum workload_state state;
     enum cause cause;  /* why it is in this state; of queued work the scheduler knows better */
