@@ -60,6 +60,11 @@ typedef enum err ended_workload_fn(void *arg, const struct ended_workload *row, 
 typedef enum err usage_row_fn(void *arg, const struct usage_row *row, struct error *e);
 typedef enum err audit_row_fn(void *arg, const struct audit_row *row, struct error *e);
 
+/* The unexpired answer kept under this key; ERR_NOT_FOUND. One indexed read: cheap enough for the
+ * loop. `out` borrows from the arena. */
+enum err query_answer(struct query *query, const struct digest *key, struct wall now,
+                      struct arena *arena, struct store_answer *out, struct error *e) MUST_CHECK;
+
 /* Newest first. */
 enum err query_ended_workloads(struct query *query, const struct query_page *page,
                                ended_workload_fn *each, void *arg, struct error *e) MUST_CHECK;
