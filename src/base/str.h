@@ -13,7 +13,12 @@ struct str {
 };
 
 #define STR(literal) ((struct str){ (literal), sizeof(literal) - 1 })
-#define STR_ARG(s)   (int)(s).size, (s).data != NULL ? (s).data : ""
+/* For tables of constants, where ISO C allows no compound literal. */
+#define STR_INIT(literal)                                                                          \
+    {                                                                                              \
+        (literal), sizeof(literal) - 1                                                             \
+    }
+#define STR_ARG(s) (int)(s).size, (s).data != NULL ? (s).data : ""
 
 struct str str_of(const char *text); /* NULL gives the empty string */
 bool str_eq(struct str a, struct str b);
