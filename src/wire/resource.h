@@ -1,0 +1,343 @@
+/*
+ * resource.h - objects as the API shows them: plain view structs, one table each, filled from the
+ * state. The server encodes them (PUBLIC form), the CLI decodes the same structs with the same tables.
+ *
+ * Strings are borrowed from the state or live in the arena: a view is encoded at once. Classes, pools,
+ * projects and nodes appear by name; every quantity is an integer with its unit in its name; -1 as a
+ * limit means none. A view never holds a secret.
+ */
+#ifndef WIRE_RESOURCE_H
+#define WIRE_RESOURCE_H
+
+#include "model/state.h"
+#include "wire/schema.h"
+
+/* ---- names for PUBLIC forms ---------------------------------------------------------------- */
+
+struct wire_names wire_names_of(const struct state *state); /* borrows it */
+/* A copy for workers, which may not read the state. Lives in the arena. */
+struct wire_names wire_names_copy(const struct state *state, struct arena *arena);
+
+/* "ten_..." or "prj_...", whichever it is. */
+char *project_id_text(const struct project *project, char text[ID_TEXT_MAX]);
+
+/* ---- projects ------------------------------------------------------------------------------ */
+
+struct quota_view {
+    struct str class_name; /* "class" */
+    int64_t quota_milli, lend_limit_milli, limit_milli, over_quota_weight;
+    int64_t allocated_milli, borrowed_milli, pending_milli; /* now, of the whole subtree */
+};
+
+struct quota_view_list {
+    struct quota_view *items;
+    size_t count;
+};
+
+struct project_view {
+    struct id id;     /* "ten_..." of a tenant, else "prj_..." */
+    struct id parent; /* none: a tenant */
+    struct str path, name, tenant;
+    int64_t priority;
+    bool is_overcommitted;
+    struct quota_view_list quotas;
+    int64_t live_workloads;
+    struct wall created;
+    uint64_t version;
+};
+
+/* Numbers of the scheduler, which wire may not ask itself; all may stay 0. */
+struct class_numbers {
+    int64_t allocated_milli, borrowed_milli, pending_milli;
+};
+typedef struct class_numbers class_numbers_fn(const void *arg, const struct project *project,
+                                              int64_t class_number);
+
+/* One quota row for every class that has a quota, a limit or use; `numbers` may be NULL. */
+void project_view_fill(struct project_view *view, const struct state *state,
+                       const struct project *project, class_numbers_fn *numbers, const void *arg,
+                       struct arena *arena);
+
+/* ---- hardware ------------------------------------------------------------------------------ */
+
+struct class_view {
+    struct id id;
+    struct str name, vendor;
+    enum class_kind kind;
+    int64_t memory_mib;
+    enum slicing slicing;
+    int64_t price_micros_per_hour;
+    int64_t capacity_milli, free_milli; /* from the scheduler */
+    int64_t quota_milli;                /* sum of the tenants' guarantees */
+    uint64_t version;
+};
+void class_view_fill(struct class_view *view, const struct state *state,
+                     const struct class_object *class_object);
+
+struct pool_view {
+    struct id id;
+    struct str name, class_name;
+    enum site_kind site;
+    int64_t node_count;
+    uint64_t version;
+};
+void pool_view_fill(struct pool_view *view, const struct state *state,
+                    const struct pool_object *pool);
+
+struct request_view {
+    int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
+    struct str_list classes;
+};
+
+struct profile_view {
+    struct id id;
+    struct str name, description;
+    struct request_view request;
+    struct str_list pools;
+    uint64_t version;
+};
+void profile_view_fill(struct profile_view *view, const struct state *state,
+                       const struct profile_object *profile, struct arena *arena);
+
+struct device_view {
+    struct str node; /* its name; empty inside of a node */
+    int64_t index;
+    struct str class_name, uuid, model;
+    int64_t memory_mib, numa_node;
+    enum device_health health;
+    bool is_simulated, is_held, is_usable;
+    struct str hold_reason;
+    int64_t allocated_milli;
+};
+
+struct device_view_list {
+    struct device_view *items;
+    size_t count;
+};
+
+struct node_view {
+    struct id id;
+    struct str name, pool;
+    enum node_contact contact;
+    struct wall contact_since;
+    bool is_usable;
+    struct hold_list holds;
+    struct str boot_id, agent_version;
+    int64_t cpu_milli, cpu_used_milli, memory_mib, memory_used_mib;
+    int64_t allocation_count;
+    int64_t drain_remaining_s; /* 0: no deadline */
+    struct device_view_list devices;
+    uint64_t generation, version;
+};
+void node_view_fill(struct node_view *view, const struct state *state, const struct node *node,
+                    struct arena *arena);
+void device_view_fill(struct device_view *view, const struct state *state, const struct node *node,
+                      const struct device_record *device);
+
+/* ---- workloads ----------------------------------------------------------------------------- */
+
+struct dependency_view {
+    struct id workload;
+    enum dependency_when when;
+};
+
+struct dependency_view_list {
+    struct dependency_view *items;
+    size_t count;
+};
+
+struct workload_view {
+    struct id id, array;
+    int64_t array_index;
+    struct str name, project, tenant, user; /* project and tenant: paths */
+    enum workload_kind kind;
+    enum workload_state state;
+    enum cause cause;
+    struct str detail; /* the numbers behind the cause */
+    int64_t position;  /* in its queue, from 1; 0: not waiting */
+    enum workload_state after_stop;
+    int64_t attempt, failures, evictions, node_losses;
+    struct request_view request;
+    int64_t members, members_min, priority;
+    enum preemptible preemptible;
+    enum restart_policy restart;
+    enum on_contact_loss on_contact_loss;
+    int64_t time_limit_s, grace_s, retries, fence_after_s;
+    struct dependency_view_list depends_on;
+    struct str_list nodes; /* names, by rank, of the present attempt */
+    struct digest image, upload;
+    struct wall submitted, started, ended;
+    int64_t queued_s, running_s; /* how long it has been so; 0 when it is not */
+    struct exit_status exit;
+    struct str spec; /* JSON as submitted; empty in lists */
+    uint64_t version;
+};
+
+/* What the scheduler says of a waiting workload; NULL: what the record says. */
+struct wait_reason {
+    enum cause cause;
+    struct str text;
+    int64_t position;
+};
+
+enum view_depth { VIEW_LIST, VIEW_FULL };
+void workload_view_fill(struct workload_view *view, const struct state *state,
+                        const struct workload *workload, const struct wait_reason *reason,
+                        enum view_depth depth, struct arena *arena);
+/* From a stored record, of a workload that has left memory. */
+void workload_view_of_record(struct workload_view *view, const struct workload_record *record,
+                             const struct wire_names *names, struct arena *arena);
+
+struct allocation_view {
+    struct id id, workload;
+    struct str project, node;
+    int64_t attempt, rank;
+    struct str class_name;
+    int64_t charge_milli, cpu_milli, memory_mib;
+    struct share_list devices;
+    enum allocation_state state;
+    enum cause stop_cause;
+    struct id evictor;
+    int64_t grace_s;
+    struct wall started;
+    struct exit_status exit;
+    bool is_borrowed;
+};
+void allocation_view_fill(struct allocation_view *view, const struct state *state,
+                          const struct allocation *allocation);
+
+struct explanation_view {
+    struct id workload;
+    enum workload_state state;
+    enum cause cause;
+    struct str meaning; /* of the cause, in one sentence */
+    struct str detail;
+    int64_t position;
+    int64_t waits_s; /* until the earliest next try; 0: nothing but the cause holds it */
+};
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+struct volume_view {
+    struct id id;
+    struct str tenant, name, node;
+    int64_t quota_mib;
+    struct wall created;
+    uint64_t version;
+};
+void volume_view_fill(struct volume_view *view, const struct state *state,
+                      const struct volume *volume);
+
+struct image_view {
+    struct id id;
+    struct str tenant, name; /* tenant empty: offered to all */
+    struct digest manifest;
+    struct str source;
+    int64_t size_bytes;
+    struct wall created;
+    uint64_t version;
+};
+void image_view_fill(struct image_view *view, const struct state *state, const struct image *image);
+
+struct token_view {
+    struct id id;
+    struct str name;
+    enum role role;
+    struct str tenant, user, pool;
+    struct wall created, expires;
+    bool is_revoked;
+    struct str secret; /* the token itself: only in the answer that made it */
+    uint64_t version;
+};
+void token_view_fill(struct token_view *view, const struct state *state, const struct token *token);
+
+struct credential_view {
+    struct id id;
+    struct str tenant, registry, username;
+    uint64_t version;
+};
+void credential_view_fill(struct credential_view *view, const struct state *state,
+                          const struct credential *credential);
+
+struct upload_view {
+    struct digest digest;
+    int64_t size_bytes;
+    struct str name;
+};
+
+/* One row of a usage report or a bill: ended segments, and what runs now up to this moment. */
+struct usage_view {
+    struct str project, class_name;
+    int64_t milli_ms;
+    int64_t running_milli_ms; /* of it, by what still runs */
+    int64_t amount_micros;
+    int64_t price_micros_per_hour; /* the present flat rate */
+    int64_t segments;
+};
+
+struct usage_view_list {
+    struct usage_view *items;
+    size_t count;
+};
+
+struct bill_view {
+    struct str tenant;
+    struct usage_view_list lines;
+    int64_t total_micros;
+    struct wall until;
+};
+
+struct segment_view {
+    uint64_t key;
+    struct id allocation, workload, project;
+    struct str class_name;
+    int64_t charge_milli;
+    struct wall start;
+    int64_t duration_ms, price_micros_per_hour, amount_micros;
+    enum cause cause;
+};
+void segment_view_fill(struct segment_view *view, const struct segment *segment, uint64_t key,
+                       const struct wire_names *names);
+
+struct audit_view {
+    uint64_t sequence;
+    struct wall at;
+    enum role role;
+    struct str actor; /* user, node or "system" */
+    struct id token, request, tenant;
+    struct str verb, object;
+    struct str data; /* JSON of the event, PUBLIC form */
+};
+
+struct whoami_view {
+    enum role role;
+    struct str user, tenant;
+    struct id token;
+};
+
+struct status_view {
+    struct str version;
+    uint64_t epoch, sequence;
+    struct wall now;
+    int64_t tenants, projects, nodes, nodes_usable, workloads_queued, workloads_running,
+        allocations;
+};
+
+/* RFC 9457. */
+struct problem_view {
+    struct str type, title;
+    int64_t status;
+    struct str cause, detail, field;
+};
+/* `title` and `status` out of the code; cause by name. Text is borrowed from `e`. */
+void problem_view_fill(struct problem_view *view, const struct error *e);
+unsigned http_status_of(enum err code);
+
+extern const struct schema project_view_schema, class_view_schema, pool_view_schema,
+    request_view_schema, profile_view_schema, device_view_schema, node_view_schema,
+    workload_view_schema, allocation_view_schema, explanation_view_schema, volume_view_schema,
+    image_view_schema, token_view_schema, credential_view_schema, upload_view_schema,
+    usage_view_schema, bill_view_schema, segment_view_schema, audit_view_schema, whoami_view_schema,
+    status_view_schema, problem_view_schema, settings_view_schema;
+
+#endif
