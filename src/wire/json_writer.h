@@ -32,13 +32,13 @@ void json_key(struct json_writer *w, const char *key); /* needs no escaping: a w
 void json_key_str(struct json_writer *w, struct str key);
 
 /* Bytes that are not UTF-8 come out as U+FFFD, so that what is written is always JSON. */
-void json_str(struct json_writer *w, struct str value);
-void json_text(struct json_writer *w, const char *value);
-void json_i64(struct json_writer *w, int64_t value);
-void json_u64(struct json_writer *w, uint64_t value);
-void json_bool(struct json_writer *w, bool value);
-void json_null(struct json_writer *w);
-void json_raw(struct json_writer *w, struct str json); /* is JSON already */
+void json_add_str(struct json_writer *w, struct str value);
+void json_add_text(struct json_writer *w, const char *value);
+void json_add_i64(struct json_writer *w, int64_t value);
+void json_add_u64(struct json_writer *w, uint64_t value);
+void json_add_bool(struct json_writer *w, bool value);
+void json_add_null(struct json_writer *w);
+void json_add_raw(struct json_writer *w, struct str json); /* is JSON already */
 
 /* The same with a key in front. */
 void json_put_str(struct json_writer *w, const char *key, struct str value);
