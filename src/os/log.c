@@ -149,26 +149,32 @@ static void line_drop_partial(struct line *line)
         line->size--;
 }
 
+/* A code point below U+0100 as JSON escapes it. */
+static int escape_control(unsigned point, char out[8])
+{
+    return point == '\n' ? snprintf(out, 8, "\\n") : snprintf(out, 8, "\\u%04x", point);
+}
+
 /*
- * Text from outside may try to forge a line or to drive a terminal. Everything below 0x20, DEL, quotes
- * and backslashes are escaped as in JSON; bytes that are not UTF-8 become '?'. An escape is never cut.
+ * Text from outside may try to forge a line or to drive a terminal. Controls of both sets (C0, DEL,
+ * C1), quotes and backslashes are escaped as in JSON; text that is not UTF-8 gets '?' for what is not
+ * ASCII. An escape is never cut.
  */
 static void line_escaped(struct line *line, struct str text)
 {
-    bool is_ascii_only = !str_is_text(text);
+    bool is_utf8 = str_is_utf8(text);
     for (size_t i = 0; i < text.size && !line_is_full(line); i++) {
         unsigned char c = (unsigned char)text.data[i];
-        char escape[8];
+        char escape[8] = { (char)c };
         int size = 1;
-        escape[0] = (char)c;
         if (c == '"' || c == '\\')
             size = snprintf(escape, sizeof(escape), "\\%c", c);
-        else if (c == '\n')
-            size = snprintf(escape, sizeof(escape), "\\n");
         else if (c < 0x20 || c == 0x7f)
-            size = snprintf(escape, sizeof(escape), "\\u%04x", c);
-        else if (c >= 0x80 && is_ascii_only)
+            size = escape_control(c, escape);
+        else if (c >= 0x80 && !is_utf8)
             escape[0] = '?';
+        else if (c == 0xc2 && (unsigned char)text.data[i + 1] < 0xa0)
+            size = escape_control((unsigned char)text.data[++i], escape);
         if (line->size + (size_t)size > sizeof(line->bytes) - LINE_TAIL)
             break;
         line_add(line, escape, (size_t)size);
@@ -327,5 +333,13 @@ void log_line(enum log_level level, const char *message, const struct log_field 
     (void)pthread_mutex_lock(&log_state.lock);
     if (level >= log_state.level && is_within_burst(level, message))
         write_line(level, message, fields);
+    (void)pthread_mutex_unlock(&log_state.lock);
+}
+
+void log_flush(void)
+{
+    (void)pthread_mutex_lock(&log_state.lock);
+    for (size_t i = 0; i < REPEAT_SLOTS; i++)
+        close_window(&log_state.repeats[i]);
     (void)pthread_mutex_unlock(&log_state.lock);
 }

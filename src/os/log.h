@@ -75,6 +75,9 @@ struct log_field {
 /* Fields end with a NULL name. Any thread may call; one write a line, cut at 8 KiB. */
 void log_line(enum log_level level, const char *message, const struct log_field *fields);
 
+/* Says now how many lines of which messages were only counted: at the end of a program. */
+void log_flush(void);
+
 /* The message, then any number of fields; the end marker keeps the variable part from being empty. */
 #define LOG_END             ((struct log_field){ 0 })
 #define LOG_HEAD(head, ...) (head)
