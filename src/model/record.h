@@ -255,6 +255,7 @@ struct node_record {
     struct str agent_version;
     int64_t cpu_milli;
     int64_t memory_mib;
+    int64_t cpu_class_number; /* what work without devices is charged in here */
     struct device_list devices;
     struct hold_list holds;     /* usable only when empty */
     struct mono drain_deadline; /* 0: none; then what still runs is evicted */
