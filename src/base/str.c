@@ -203,8 +203,8 @@ bool str_is_text(struct str s)
 void buf_reserve(struct buf *buf, size_t more)
 {
     size_t want = 0;
-    if (__builtin_add_overflow(buf->size, more, &want))
-        assert(!"a buffer outgrew the address space");
+    bool is_too_large = __builtin_add_overflow(buf->size, more, &want);
+    assert(!is_too_large);
     want++;
     if (want <= buf->capacity)
         return;

@@ -397,6 +397,8 @@ static struct str last_line(struct str text)
 {
     while (text.size > 0 && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == ' '))
         text.size--;
+    if (text.size == 0)
+        return text;
     size_t start = text.size;
     while (start > 0 && text.data[start - 1] != '\n')
         start--;

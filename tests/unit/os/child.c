@@ -79,7 +79,7 @@ static int flood(int fd)
 }
 
 /* Writes its number, then waits for ever, as does a child of its own; TERM is ignored on demand. */
-static int __attribute__((noreturn)) wait_for_ever(bool has_child, bool ignores_term)
+static void __attribute__((noreturn)) wait_for_ever(bool has_child, bool ignores_term)
 {
     if (ignores_term)
         (void)signal(SIGTERM, SIG_IGN);
@@ -126,9 +126,9 @@ int main(int count, char **args)
     if (strcmp(what, "flood-errors") == 0)
         return flood(STDERR_FILENO);
     if (strcmp(what, "wait") == 0)
-        return wait_for_ever(false, false);
+        wait_for_ever(false, false);
     if (strcmp(what, "wait-stubborn") == 0)
-        return wait_for_ever(true, true);
+        wait_for_ever(true, true);
     if (strcmp(what, "leave-a-daemon") == 0)
         return leave_a_daemon();
     if (strcmp(what, "die") == 0)
