@@ -1,0 +1,43 @@
+/*
+ * blobs.h - files by their SHA-256: uploaded code and image archives. Written once, verified while
+ * they are written, never changed.
+ */
+#ifndef CONTROLLER_BLOBS_H
+#define CONTROLLER_BLOBS_H
+
+#include "base/error.h"
+#include "model/record.h"
+
+struct blobs;
+
+/* Makes `dir` when it is missing and removes what an interrupted upload left in it. */
+enum err blobs_open(const char *dir, int64_t quota_mib, struct blobs **out, struct error *e)
+    MUST_CHECK;
+void blobs_free(struct blobs *blobs); /* NULL is a no-op */
+DEFINE_CLEANUP(blobs, struct blobs *, blobs_free)
+
+bool blobs_has(const struct blobs *blobs, const struct digest *digest);
+/* The path of a stored blob, in the arena; whether it exists is for the caller to see. */
+const char *blobs_path(const struct blobs *blobs, const struct digest *digest, struct arena *arena);
+/* Opens for reading. ERR_NOT_FOUND. */
+enum err blobs_read(const struct blobs *blobs, const struct digest *digest, int *fd,
+                    int64_t *size_bytes, struct error *e) MUST_CHECK;
+int64_t blobs_bytes(const struct blobs *blobs); /* stored in all */
+
+/* An upload under way. */
+struct blob_writer;
+/* ERR_LIMIT: it would pass the quota. */
+enum err blob_writer_new(struct blobs *blobs, int64_t size_bytes_max, struct blob_writer **out,
+                         struct error *e) MUST_CHECK;
+enum err blob_writer_add(struct blob_writer *writer, struct str bytes, struct error *e) MUST_CHECK;
+/* Checks against `expected` (all zero: any), makes it durable under its digest. */
+enum err blob_writer_finish(struct blob_writer *writer, const struct digest *expected,
+                            struct digest *digest, int64_t *size_bytes, struct error *e) MUST_CHECK;
+void blob_writer_free(struct blob_writer *writer); /* drops what was not finished */
+DEFINE_CLEANUP(blob_writer, struct blob_writer *, blob_writer_free)
+
+/* Removes blobs that `is_used` denies and that are older than `age_s`; returns how many went. */
+size_t blobs_collect(struct blobs *blobs, int64_t now_s, int64_t age_s,
+                     bool (*is_used)(void *arg, const struct digest *digest), void *arg);
+
+#endif

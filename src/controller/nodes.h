@@ -1,0 +1,53 @@
+/*
+ * nodes.h - the controller's end of every agent's link: joining, hello, inventory, observed sets,
+ * heartbeats, desired sets, images and logs.
+ *
+ * Who speaks is the certificate's word alone; node ids inside messages are never read. A node whose
+ * certificate has expired may renew it and nothing else; a removed node is told so.
+ */
+#ifndef CONTROLLER_NODES_H
+#define CONTROLLER_NODES_H
+
+#include "controller/blobs.h"
+#include "controller/desired.h"
+#include "controller/keys.h"
+#include "controller/logstore.h"
+#include "engine/engine.h"
+#include "net/link.h"
+
+struct nodes;
+
+struct nodes_options {
+    struct loop *loop;
+    struct engine *engine;
+    struct keys *keys;
+    struct desired *desired;
+    struct blobs *blobs;
+    struct logstore *logs;
+    const char *version;
+    /* Something was decided: a turn of the engine is due. */
+    void (*on_decided)(void *arg);
+    /* A stream that is not an agent's (a command line's): the callee takes it or closes it. */
+    void *arg;
+};
+
+/* Everything in `options` is borrowed. */
+struct nodes *nodes_new(const struct nodes_options *options);
+/* Links must be down: close the listener and abort them first by nodes_abort. NULL is a no-op. */
+void nodes_free(struct nodes *nodes);
+DEFINE_CLEANUP(nodes, struct nodes *, nodes_free)
+void nodes_abort(struct nodes *nodes, const char *why);
+
+/* Serves an accepted link whose other end has a node's certificate, or none yet (joining). */
+void nodes_take(struct nodes *nodes, struct conn *conn);
+
+/* Passes a durable desired set on, if the node is connected. */
+void nodes_send_desired(struct nodes *nodes, struct id node, struct str set);
+
+/* The live link of a node, to open streams on; NULL: not connected. */
+struct link *nodes_link(struct nodes *nodes, struct id node);
+size_t nodes_connected(const struct nodes *nodes);
+/* Wall-clock skew of a connected node in ms, its clock minus ours; 0 when not connected. */
+int64_t nodes_skew_ms(const struct nodes *nodes, struct id node);
+
+#endif
