@@ -40,7 +40,8 @@ static void bio_to_buf(BIO *bio, struct buf *out)
 
 enum err ca_key_new(enum ca_key_kind kind, struct buf *out, struct error *e)
 {
-    AUTO(pkey) EVP_PKEY *key =
+    AUTO(pkey)
+    EVP_PKEY *key =
         kind == CA_KEY_P256 ? EVP_EC_gen("P-256") : EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
     AUTO(bio) BIO *bio = BIO_new(BIO_s_secmem());
     if (key == NULL || bio == NULL ||
@@ -181,8 +182,8 @@ static bool set_serial(X509 *certificate)
     random_bytes(bytes, sizeof(bytes));
     bytes[0] = (uint8_t)((bytes[0] & 0x7f) | 0x40); /* positive, and always of full length */
     BIGNUM *number = BN_bin2bn(bytes, sizeof(bytes), NULL);
-    bool is_set = number != NULL &&
-                  BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;
+    bool is_set =
+        number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;
     BN_free(number);
     return is_set;
 }
@@ -196,14 +197,12 @@ static bool set_validity(X509 *certificate, struct wall now, int64_t lifetime_s)
 }
 
 /* Subject, key, validity and serial number; extensions and signature are still missing. */
-static X509 *certificate_new(X509_NAME *subject, EVP_PKEY *key, struct wall now,
-                             int64_t lifetime_s)
+static X509 *certificate_new(X509_NAME *subject, EVP_PKEY *key, struct wall now, int64_t lifetime_s)
 {
     AUTO(x509) X509 *certificate = X509_new();
     if (certificate == NULL || X509_set_version(certificate, X509_VERSION_3) != 1 ||
         !set_serial(certificate) || !set_validity(certificate, now, lifetime_s) ||
-        X509_set_subject_name(certificate, subject) != 1 ||
-        X509_set_pubkey(certificate, key) != 1)
+        X509_set_subject_name(certificate, subject) != 1 || X509_set_pubkey(certificate, key) != 1)
         return NULL;
     return TAKE(certificate);
 }
@@ -303,8 +302,7 @@ static bool add_string_name(GENERAL_NAMES *names, int type, struct str text)
 {
     GENERAL_NAME *name = GENERAL_NAME_new();
     ASN1_IA5STRING *value = ASN1_IA5STRING_new();
-    if (name == NULL || value == NULL ||
-        ASN1_STRING_set(value, text.data, (int)text.size) != 1 ||
+    if (name == NULL || value == NULL || ASN1_STRING_set(value, text.data, (int)text.size) != 1 ||
         sk_GENERAL_NAME_push(names, name) <= 0) {
         GENERAL_NAME_free(name);
         ASN1_IA5STRING_free(value);
@@ -331,8 +329,7 @@ static bool is_word(struct str text, const char *punctuation)
 {
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
-        bool is_plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         if (!is_plain && (c == '\0' || strchr(punctuation, c) == NULL))
             return false;
     }
@@ -419,8 +416,8 @@ static bool read_time(const ASN1_TIME *time, struct wall *out)
 /* Exactly one URI of our form, or no name at all: two names would be one too many to trust. */
 static void read_name(X509 *certificate, char out[CA_NAME_MAX + 1])
 {
-    AUTO(general_names) GENERAL_NAMES *names =
-        X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    AUTO(general_names)
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
     if (names == NULL || sk_GENERAL_NAME_num(names) != 1)
         return;
     int type = 0;

@@ -412,8 +412,7 @@ static int wait_limit_ms(const struct loop *loop, int wait_ms)
 
 enum err loop_turn(struct loop *loop, int wait_ms, struct error *e)
 {
-    int count =
-        epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, wait_limit_ms(loop, wait_ms));
+    int count = epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, wait_limit_ms(loop, wait_ms));
     if (count < 0 && errno != EINTR)
         return err_errno(e, "epoll_wait");
     loop->now = clock_monotonic();
