@@ -21,7 +21,8 @@ enum event_type {
     EV_PROFILE_SET = 14,
     EV_PROFILE_REMOVED = 15,
     EV_PROJECT_SET = 20,
-    EV_PROJECT_REMOVED = 21,
+    EV_PROJECT_REMOVED =
+        21, /* takes its ended workloads along; a tenant's: all that is left of it */
     EV_TOKEN_SET = 30,
     EV_TOKEN_REMOVED = 31,
     EV_NODE_SET = 40, /* joined, inventory changed: after-image */
@@ -31,7 +32,7 @@ enum event_type {
     EV_DEVICE_CHANGED = 44,
     EV_WORKLOAD_SUBMITTED = 50,
     EV_WORKLOAD_CHANGED = 51,   /* state, cause, counters: one step of the transition table */
-    EV_WORKLOAD_FORGOTTEN = 52, /* left memory; stays in the store */
+    EV_WORKLOAD_FORGOTTEN = 52, /* final and without allocations: left memory, stays in the store */
     EV_ALLOCATION_GRANTED = 60,
     EV_ALLOCATION_CHANGED = 61,
     EV_VOLUME_SET = 70,

@@ -139,7 +139,15 @@ struct state *state_new(void);
 void state_free(struct state *state); /* NULL is a no-op */
 DEFINE_CLEANUP(state, struct state *, state_free)
 
-/* Applies one event; events come in order of sequence without gaps. Copies what it keeps. */
+/*
+ * Applies one event; events come in order of sequence without gaps. Copies what it keeps, and frees
+ * what it replaces: what an event borrows from the state itself is gone afterwards.
+ *
+ * Sequences, versions and times in the state are stamped from the event (created_sequence,
+ * submitted, state_since, started, ended, granted, gone, ...): what a record says about them counts
+ * in snapshots only. The same holds for usage, generation and the live counters.
+ * It asserts what decide() guarantees: objects exist, steps are legal (transition.h).
+ */
 void evolve(struct state *state, const struct event *event);
 
 /*
@@ -192,8 +200,11 @@ bool project_is_within(const struct project *project, const struct project *ance
 bool node_is_usable(const struct node *node);
 bool device_is_usable(const struct device_record *device);
 
-/* First uid of the tenant's own range of 65,536. */
-enum { UID_RANGE = 65536 };
+/* Next in pre-order over the trees of all tenants, parents before children; NULL after the last. */
+struct project *project_next(const struct project *project);
+
+/* First uid of the tenant's own range of 65,536; tenant numbers end where uids of others begin. */
+enum { UID_RANGE = 65536, TENANT_NUMBERS_MAX = 28664 };
 uint32_t tenant_uid_base(const struct project *tenant);
 
 #endif

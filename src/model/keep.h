@@ -1,0 +1,44 @@
+/*
+ * keep.h - deep copies of records into the pool of a state, and their release.
+ *
+ * foo_keep() turns every string and list that `*r` borrows into a copy owned by the pool; foo_drop()
+ * gives exactly those copies back. Keep the new record before dropping the old one: an after-image
+ * often borrows from the record it replaces. Only src/model includes this.
+ */
+#ifndef MODEL_KEEP_H
+#define MODEL_KEEP_H
+
+#include "base/mem.h"
+#include "model/event.h"
+
+void str_keep(struct pool *pool, struct str *s);
+void str_drop(struct pool *pool, struct str *s);
+
+void class_keep(struct pool *pool, struct class_record *r);
+void class_drop(struct pool *pool, struct class_record *r);
+void profile_keep(struct pool *pool, struct profile_record *r);
+void profile_drop(struct pool *pool, struct profile_record *r);
+
+void quotas_keep(struct pool *pool, struct quota_list *list);
+void quotas_drop(struct pool *pool, struct quota_list *list);
+void usage_keep(struct pool *pool, struct usage_list *list);
+void usage_drop(struct pool *pool, struct usage_list *list);
+
+void token_keep(struct pool *pool, struct token_record *r);
+void token_drop(struct pool *pool, struct token_record *r);
+void image_keep(struct pool *pool, struct image_record *r);
+void image_drop(struct pool *pool, struct image_record *r);
+void credential_keep(struct pool *pool, struct credential_record *r);
+void credential_drop(struct pool *pool, struct credential_record *r);
+
+void devices_keep(struct pool *pool, struct device_list *list);
+void devices_drop(struct pool *pool, struct device_list *list);
+void holds_keep(struct pool *pool, struct hold_list *list);
+void holds_drop(struct pool *pool, struct hold_list *list);
+
+void workload_keep(struct pool *pool, struct workload_record *r);
+void workload_drop(struct pool *pool, struct workload_record *r);
+void allocation_keep(struct pool *pool, struct allocation_record *r);
+void allocation_drop(struct pool *pool, struct allocation_record *r);
+
+#endif

@@ -1,0 +1,128 @@
+#include "model/kinds.h"
+
+#define NAMES(variable, meaning, list)                                                             \
+    const struct enum_names variable = { meaning, list, COUNT_OF(list) }
+
+static const char *const workload_states[WL_STATE_COUNT] = {
+    [WL_HELD] = "held",           [WL_QUEUED] = "queued",   [WL_PROVISIONING] = "provisioning",
+    [WL_STARTING] = "starting",   [WL_RUNNING] = "running", [WL_STOPPING] = "stopping",
+    [WL_SUCCEEDED] = "succeeded", [WL_FAILED] = "failed",   [WL_CANCELLED] = "cancelled",
+    [WL_TIMED_OUT] = "timed_out",
+};
+NAMES(workload_state_names, "workload state", workload_states);
+
+static const char *const allocation_states[AL_STATE_COUNT] = {
+    [AL_STARTING] = "starting", [AL_RUNNING] = "running",         [AL_STOPPING] = "stopping",
+    [AL_CLEANING] = "cleaning", [AL_QUARANTINED] = "quarantined", [AL_LOST] = "lost",
+    [AL_ENDED] = "ended",
+};
+NAMES(allocation_state_names, "allocation state", allocation_states);
+
+static const char *const workload_kinds[WORKLOAD_KIND_COUNT] = {
+    [KIND_JOB] = "job",
+    [KIND_SESSION] = "session",
+    [KIND_SERVICE] = "service",
+    [KIND_CLUSTER] = "cluster",
+};
+NAMES(workload_kind_names, "workload kind", workload_kinds);
+
+static const char *const class_kinds[CLASS_KIND_COUNT] = {
+    [CLASS_GPU] = "gpu",
+    [CLASS_CPU] = "cpu",
+};
+NAMES(class_kind_names, "class kind", class_kinds);
+
+static const char *const slicings[SLICING_COUNT] = {
+    [SLICING_POLICED] = "policed",
+    [SLICING_MIG] = "mig",
+    [SLICING_COOPERATIVE] = "cooperative",
+};
+NAMES(slicing_names, "slicing", slicings);
+
+static const char *const site_kinds[SITE_KIND_COUNT] = {
+    [SITE_NATIVE] = "native",         [SITE_SLURM] = "slurm", [SITE_PBS] = "pbs",
+    [SITE_KUBERNETES] = "kubernetes", [SITE_CLOUD] = "cloud", [SITE_SIM] = "sim",
+};
+NAMES(site_kind_names, "site", site_kinds);
+
+static const char *const on_contact_losses[ON_CONTACT_LOSS_COUNT] = {
+    [LOSS_RESTART] = "restart",
+    [LOSS_FENCE] = "fence",
+    [LOSS_KEEP] = "keep",
+};
+NAMES(on_contact_loss_names, "on_contact_loss", on_contact_losses);
+
+static const char *const restart_policies[RESTART_POLICY_COUNT] = {
+    [RESTART_ON_FAILURE] = "on_failure",
+    [RESTART_NEVER] = "never",
+};
+NAMES(restart_policy_names, "restart policy", restart_policies);
+
+static const char *const preemptibles[PREEMPTIBLE_COUNT] = {
+    [PREEMPTIBLE_ALWAYS] = "always",
+    [PREEMPTIBLE_NEVER] = "never",
+};
+NAMES(preemptible_names, "preemptible", preemptibles);
+
+static const char *const dependency_whens[DEPENDENCY_WHEN_COUNT] = {
+    [AFTER_OK] = "ok",
+    [AFTER_ANY] = "any",
+    [AFTER_FAILED] = "failed",
+};
+NAMES(dependency_when_names, "dependency condition", dependency_whens);
+
+static const char *const roles[ROLE_COUNT] = {
+    [ROLE_ADMIN] = "admin", [ROLE_MEMBER] = "member", [ROLE_NODE_JOIN] = "node_join",
+    [ROLE_NODE] = "node",   [ROLE_SYSTEM] = "system",
+};
+NAMES(role_names, "role", roles);
+
+static const char *const node_contacts[NODE_CONTACT_COUNT] = {
+    [CONTACT_NEVER] = "never",
+    [CONTACT_OK] = "ok",
+    [CONTACT_UNKNOWN] = "unknown",
+    [CONTACT_LOST] = "lost",
+};
+NAMES(node_contact_names, "node contact", node_contacts);
+
+static const char *const hold_kinds[HOLD_KIND_COUNT] = {
+    [HOLD_PERSON] = "person",
+    [HOLD_CHECK] = "check",
+    [HOLD_DRAIN] = "drain",
+};
+NAMES(hold_kind_names, "hold", hold_kinds);
+
+static const char *const device_healths[DEVICE_HEALTH_COUNT] = {
+    [DEVICE_OK] = "ok",
+    [DEVICE_FAILED] = "failed",
+    [DEVICE_GONE] = "gone",
+};
+NAMES(device_health_names, "device health", device_healths);
+
+static const char *const reclaim_tos[RECLAIM_TO_COUNT] = {
+    [RECLAIM_TO_QUOTA] = "quota",
+    [RECLAIM_TO_FAIR_SHARE] = "fair_share",
+};
+NAMES(reclaim_to_names, "reclaim_to", reclaim_tos);
+
+static const char *const placements[PLACEMENT_COUNT] = {
+    [PLACE_FIRST_FIT] = "first_fit",
+    [PLACE_BEST_FIT] = "best_fit",
+};
+NAMES(placement_names, "placement", placements);
+
+const char *enum_name(const struct enum_names *names, unsigned value)
+{
+    return value < names->count && names->names[value] != NULL ? names->names[value] : "";
+}
+
+bool enum_parse(const struct enum_names *names, struct str text, unsigned *out)
+{
+    for (unsigned value = 0; value < names->count; value++) {
+        if (names->names[value] != NULL && str_is(text, names->names[value])) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
