@@ -92,7 +92,7 @@ struct request {
     int64_t share_milli;
     int64_t cpu_milli;
     int64_t memory_mib;
-    int16_t class_numbers[REQUEST_CLASSES_MAX]; /* in order of preference; below CLASSES_MAX */
+    int64_t class_numbers[REQUEST_CLASSES_MAX]; /* in order of preference */
     size_t class_count;                         /* 0: any class the project may use */
 };
 
