@@ -14,9 +14,9 @@ enum { JSON_WRITER_DEPTH = 64 };
 struct json_writer {
     struct buf *out; /* borrowed */
     unsigned depth;
-    bool has_key;                     /* a key was written, its value not yet */
-    uint64_t is_object;               /* one bit a level */
-    bool has_item[JSON_WRITER_DEPTH]; /* something stands before, at that level */
+    bool has_key;       /* a key was written, its value not yet */
+    uint64_t is_object; /* one bit a level */
+    uint64_t has_item;  /* something stands before, at that level */
 };
 
 static inline struct json_writer json_writer_of(struct buf *out)

@@ -33,8 +33,8 @@ enum field_kind {
     FIELD_WALL,        /* struct wall; 0 is left out */
     FIELD_MONO,        /* struct mono, in ns; 0 is left out */
     FIELD_CLASS,       /* int64_t number of a class; PUBLIC: its name */
-    FIELD_CLASS_ARRAY, /* int64_t[max] of those, and a size_t */
-    FIELD_ID_ARRAY,    /* struct id[max], and a size_t */
+    FIELD_CLASS_ARRAY, /* int16_t[max] of those, and a size_t */
+    FIELD_ID_LIST,     /* struct id_list; at most max */
     FIELD_STR_LIST,    /* struct str_list; at most max items of at most item_max bytes */
     FIELD_PAIRS,       /* struct pair_list: an object of strings; bounds as for lists */
     FIELD_STRUCT,      /* a struct inside, of `schema` */
@@ -43,13 +43,11 @@ enum field_kind {
 };
 
 enum field_flag {
-    FIELD_REQUIRED = 1 << 0,   /* decoding fails without it */
-    FIELD_SECRET = 1 << 1,     /* never in a PUBLIC form */
-    FIELD_UNSET = 1 << 2,      /* absent: UNSET, and UNSET is left out */
-    FIELD_SPARSE = 1 << 3,     /* PUBLIC: left out when zero or empty */
-    FIELD_STORED = 1 << 4,     /* only in STORED forms */
-    FIELD_WRITE_ONLY = 1 << 5, /* in requests only (OpenAPI: writeOnly) */
-    FIELD_FLATTEN = 1 << 6     /* FIELD_STRUCT: its members stand among those of the parent */
+    FIELD_REQUIRED = 1 << 0, /* decoding fails without it */
+    FIELD_SECRET = 1 << 1,   /* never in a PUBLIC form */
+    FIELD_UNSET = 1 << 2,    /* absent: UNSET, and UNSET is left out */
+    FIELD_SPARSE = 1 << 3,   /* PUBLIC: left out when zero or empty */
+    FIELD_STORED = 1 << 4    /* only in STORED forms */
 };
 
 struct schema;
@@ -59,9 +57,8 @@ struct field {
     enum field_kind kind;
     unsigned flags;
     uint32_t offset;
-    uint32_t count_offset; /* of the size_t of FIELD_..._ARRAY */
+    uint32_t count_offset; /* of the size_t of FIELD_CLASS_ARRAY */
     uint32_t size;         /* of the member */
-    unsigned since;        /* version of the payload that first had it; 0 and 1: always */
     int64_t min, max; /* of numbers, bytes of strings, items of lists; both 0: the kind's own */
     int64_t item_max; /* bytes of one string in a list */
     enum id_kind id_kind;
@@ -77,6 +74,23 @@ struct schema {
     const struct field *fields;
     size_t count;
 };
+
+/*
+ * How rows are written: `#define OF struct thing`, then { F(STR, name), .max = 63 }. F_AS gives the JSON
+ * name where it differs from the member's; F_ARRAY is for arrays inside of the struct.
+ */
+#define F_AS(json_name, kind_, member)                                                             \
+    .name = (json_name), .kind = FIELD_##kind_, .offset = (uint32_t)offsetof(OF, member),          \
+    .size = (uint32_t)sizeof(((OF *)0)->member)
+#define F(kind_, member) F_AS(#member, kind_, member)
+#define F_ARRAY(json_name, kind_, member, counter)                                                 \
+    F_AS(json_name, kind_, member), .count_offset = (uint32_t)offsetof(OF, counter),               \
+                                    .max = (int64_t)COUNT_OF(((OF *)0)->member)
+#define SCHEMA(title, rows, about)                                                                 \
+    {                                                                                              \
+        .name = (title), .doc = (about), .size = sizeof(OF), .fields = (rows),                     \
+        .count = COUNT_OF(rows)                                                                    \
+    }
 
 /* What only the state knows and PUBLIC forms want. All-zero: numbers stay numbers. */
 struct wire_names {
