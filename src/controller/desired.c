@@ -320,10 +320,9 @@ enum err desired_build(struct desired *desired, const struct state *state, const
     return rc != ERR_OK ? rc : worst;
 }
 
-struct str_list desired_payloads(struct desired *desired, const struct state *state,
-                                 const struct node *node, struct arena *arena)
+struct str_list desired_payloads(struct desired *desired, const struct node *node,
+                                 struct arena *arena)
 {
-    (void)state;
     struct str_list list = { 0 };
     size_t most = 0;
     for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)

@@ -26,8 +26,8 @@ enum err desired_build(struct desired *desired, const struct state *state, const
 
 /* Payloads of the node's allocations that are not known to run yet; slices are borrowed until the next
  * build. */
-struct str_list desired_payloads(struct desired *desired, const struct state *state,
-                                 const struct node *node, struct arena *arena);
+struct str_list desired_payloads(struct desired *desired, const struct node *node,
+                                 struct arena *arena);
 /* One by its digest, of this node's allocations only. Empty: not known. */
 struct str desired_payload(struct desired *desired, const struct node *node,
                            const struct grant_digest *digest);

@@ -113,6 +113,11 @@ bool logstore_is_final(struct logstore *logs, const struct log_key *key)
     return log_exists(logs, key, done, NULL);
 }
 
+bool logstore_is_cut(struct logstore *logs, const struct log_key *key)
+{
+    return log_exists(logs, key, cut, NULL);
+}
+
 /* "<attempt>.<rank>.alc_....<suffix>" */
 static bool name_parse(struct str name, struct log_key *key, struct str *suffix)
 {
@@ -314,7 +319,7 @@ void logstore_finish(struct logstore *logs, const struct log_key *key)
 }
 
 struct listing {
-    const struct logstore *logs;
+    struct logstore *logs;
     struct id project, workload;
     VEC(struct log_entry) entries;
 };
@@ -331,7 +336,7 @@ static void list_file(void *arg, DIR *dir, const char *name)
         return;
     entry.size = (uint64_t)info.st_size;
     entry.is_final = str_is(suffix, done);
-    entry.is_cut = log_exists(listing->logs, &entry.key, cut, NULL);
+    entry.is_cut = logstore_is_cut(listing->logs, &entry.key);
     vec_push(&listing->entries, entry);
 }
 

@@ -31,6 +31,8 @@ DEFINE_CLEANUP(logstore, struct logstore *, logstore_free)
 /* Bytes stored of it; 0 when nothing is. */
 uint64_t logstore_size(struct logstore *logs, const struct log_key *key);
 bool logstore_is_final(struct logstore *logs, const struct log_key *key);
+/* The quota was reached: the rest of it is not wanted. */
+bool logstore_is_cut(struct logstore *logs, const struct log_key *key);
 /*
  * Appends at `offset`. What is stored already is skipped; ERR_CONFLICT when bytes before it are
  * missing; ERR_LIMIT when the project's quota is used up by output that is still growing: the rest of

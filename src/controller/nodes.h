@@ -14,6 +14,7 @@
 #include "controller/logstore.h"
 #include "engine/engine.h"
 #include "net/link.h"
+#include "wire/link.h"
 
 struct nodes;
 
@@ -27,7 +28,9 @@ struct nodes_options {
     const char *version;
     /* Something was decided: a turn of the engine is due. */
     void (*on_decided)(void *arg);
-    /* A stream that is not an agent's (a command line's): the callee takes it or closes it. */
+    /* How far a node is with fetching an image; may be NULL. */
+    void (*on_image_progress)(void *arg, struct id node,
+                              const struct image_progress_message *progress);
     void *arg;
 };
 

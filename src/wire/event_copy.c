@@ -40,6 +40,9 @@ static void member_own(struct arena *arena, const struct field *field, void *mem
         for (size_t i = 0; i < strings->count; i++)
             str_own(arena, &strings->items[i]);
         break;
+    case FIELD_ID_LIST:
+        list->items = items_own(arena, list->items, list->count, sizeof(struct id));
+        break;
     case FIELD_PAIRS:
         pairs->items = items_own(arena, pairs->items, pairs->count, sizeof(struct pair));
         for (size_t i = 0; i < pairs->count; i++) {
@@ -67,7 +70,6 @@ static void member_own(struct arena *arena, const struct field *field, void *mem
     case FIELD_MONO:
     case FIELD_CLASS:
     case FIELD_CLASS_ARRAY:
-    case FIELD_ID_ARRAY:
     case FIELD_KIND_COUNT:
         break; /* held by value */
     }

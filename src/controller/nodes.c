@@ -1,0 +1,730 @@
+/*
+ * One session a link. Until HELLO (or JOIN) succeeded a session may do nothing else. Messages are
+ * decoded into the engine's open batch, because events borrow from their command until durable.
+ */
+#include "controller/nodes.h"
+
+#include <sodium.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "controller/logship.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/log.h"
+#include "wire/link.h"
+
+enum {
+    CERTIFICATE_S = 24 * 3600, /* short-lived: a lost key is worth little */
+    HEARTBEAT_S = 5,
+    MESSAGE_BYTES_MAX = 4 * 1024 * 1024,
+    BLOB_CHUNK = 60 * 1024,
+};
+
+struct session {
+    struct nodes *nodes;
+    struct link *link;
+    struct id node; /* none: not greeted yet */
+    bool is_greeted;
+    int64_t skew_ms;
+    struct session *next, *prev;
+};
+
+struct nodes {
+    struct nodes_options o;
+    struct id_map by_node; /* greeted sessions */
+    struct session *first;
+    size_t connected;
+    struct logship *logship; /* owned */
+};
+
+struct nodes *nodes_new(const struct nodes_options *options)
+{
+    struct nodes *nodes = mem_new(1, sizeof(*nodes));
+    nodes->o = *options;
+    nodes->logship = logship_new(options->loop, options->logs);
+    return nodes;
+}
+
+void nodes_free(struct nodes *nodes)
+{
+    if (nodes == NULL)
+        return;
+    logship_free(nodes->logship);
+    id_map_done(&nodes->by_node);
+    mem_free(nodes);
+}
+
+void nodes_abort(struct nodes *nodes, const char *why)
+{
+    for (struct session *s = nodes->first; s != NULL; s = s->next)
+        link_abort(s->link, why);
+}
+
+static void session_send(struct session *session, enum message_type type, const void *message)
+{
+    AUTO(buf) struct buf bytes = { 0 };
+    message_encode(type, message, &bytes);
+    if (link_send(session->link, (uint16_t)type, buf_str(&bytes)) != ERR_OK)
+        link_abort(session->link, "the agent does not take its messages");
+}
+
+static void session_refuse(struct session *session, enum refuse_reason reason, const char *detail)
+{
+    const struct refuse_message refuse = { .reason = reason,
+                                           .detail = str_of(detail),
+                                           .retry_after_s = reason == REFUSE_BUSY ? 5 : 0 };
+    session_send(session, MESSAGE_REFUSE, &refuse);
+    link_close(session->link, detail);
+}
+
+static struct actor session_actor(const struct session *session)
+{
+    const struct node *node = state_node(engine_state(session->nodes->o.engine), session->node);
+    return (struct actor){ .role = ROLE_NODE,
+                           .node = session->node,
+                           .name = node != NULL ? node->r.name : STR("node") };
+}
+
+/* A command of a node. Refusals are told to the operator: an honest agent gets none. */
+static void session_command(struct session *session, struct command *command)
+{
+    struct error e = { 0 };
+    command->actor = session_actor(session);
+    if (engine_command(session->nodes->o.engine, command, &e) != ERR_OK) {
+        char node[ID_TEXT_MAX];
+        log_warning("a node's report was refused", LOG_STR("report", command_name(command->type)),
+                    LOG_STR("node", id_text(ID_NODE, session->node, node)), LOG_ERR(&e));
+    }
+    session->nodes->o.on_decided(session->nodes->o.arg);
+}
+
+/* ---- joining ------------------------------------------------------------------------------- */
+
+struct joining {
+    struct engine_waiter waiter;
+    struct nodes *nodes;
+    struct session *session; /* checked to be alive when it settles */
+    struct id node;
+    struct buf certificate; /* owned */
+};
+
+static bool session_is_alive(const struct nodes *nodes, const struct session *session)
+{
+    for (const struct session *s = nodes->first; s != NULL; s = s->next) {
+        if (s == session)
+            return true;
+    }
+    return false;
+}
+
+static void joining_settled(struct engine_waiter *waiter, enum err rc, const struct error *why)
+{
+    struct joining *joining = (struct joining *)(void *)waiter;
+    struct nodes *nodes = joining->nodes;
+    if (session_is_alive(nodes, joining->session)) {
+        if (rc != ERR_OK) {
+            session_refuse(joining->session, REFUSE_BUSY, why != NULL ? why->text : "try again");
+        } else {
+            char key[2 * KEYS_PUBLIC_BYTES + 1];
+            hex_encode(nodes->o.keys->grant_public, KEYS_PUBLIC_BYTES, key);
+            const struct joined_message joined = {
+                .protocol = PROTOCOL_MAX,
+                .node = joining->node,
+                .certificate = buf_str(&joining->certificate),
+                .authority = buf_str(&nodes->o.keys->ca_pem),
+                .grant_key = str_of(key),
+                .epoch = engine_state(nodes->o.engine)->epoch,
+            };
+            session_send(joining->session, MESSAGE_JOINED, &joined);
+        }
+    }
+    buf_done(&joining->certificate);
+    mem_free(joining);
+}
+
+static enum err issue(struct session *session, struct id node, struct str request, struct buf *out,
+                      struct error *e)
+{
+    char name[ID_TEXT_MAX];
+    const struct ca_client_options options = {
+        .name = str_of(id_text(ID_NODE, node, name)),
+        .now = clock_wall(),
+        .lifetime_s = CERTIFICATE_S,
+    };
+    return ca_issue_client(session->nodes->o.keys->ca, request, &options, out, e);
+}
+
+static bool choose_protocol(struct session *session, int64_t min, int64_t max, int64_t *chosen)
+{
+    struct error e = { 0 };
+    const struct protocol_range own = { PROTOCOL_MIN, PROTOCOL_MAX };
+    const struct protocol_range peer = { min, max };
+    if (protocol_choose(own, peer, chosen, &e) == ERR_OK)
+        return true;
+    session_refuse(session, REFUSE_VERSION, e.text);
+    return false;
+}
+
+static void token_digest(struct str token, struct digest *out)
+{
+    (void)crypto_hash_sha256(out->bytes, (const unsigned char *)token.data, token.size);
+}
+
+static void on_join(struct session *session, const void *message)
+{
+    const struct join_message *join = message;
+    struct nodes *nodes = session->nodes;
+    struct error e = { 0 };
+    int64_t protocol = 0;
+    if (!choose_protocol(session, join->protocol_min, join->protocol_max, &protocol))
+        return;
+    struct command command = { .type = CMD_NODE_JOIN,
+                               .actor = { .role = ROLE_NODE_JOIN, .name = join->name } };
+    command.node_join.name = join->name;
+    token_digest(join->token, &command.node_join.join_secret);
+
+    struct joining *joining = mem_new(1, sizeof(*joining));
+    enum err rc = ca_key_fingerprint(join->request, command.node_join.fingerprint.bytes, &e);
+    if (rc == ERR_OK)
+        rc = engine_command(nodes->o.engine, &command, &e);
+    if (rc == ERR_OK)
+        rc = issue(session, command.new_id, join->request, &joining->certificate, &e);
+    if (rc != ERR_OK) {
+        mem_free(joining);
+        session_refuse(session, rc == ERR_UNAVAILABLE ? REFUSE_BUSY : REFUSE_DENIED, e.text);
+        return;
+    }
+    joining->waiter.settled = joining_settled;
+    joining->nodes = nodes;
+    joining->session = session;
+    joining->node = command.new_id;
+    engine_wait(nodes->o.engine, &joining->waiter);
+    nodes->o.on_decided(nodes->o.arg);
+}
+
+static void on_renew(struct session *session, const void *message)
+{
+    const struct renew_message *renew = message;
+    struct error e = { 0 };
+    AUTO(buf) struct buf certificate = { 0 };
+    if (issue(session, session->node, renew->request, &certificate, &e) != ERR_OK) {
+        session_refuse(session, REFUSE_DENIED, e.text);
+        return;
+    }
+    const struct renewed_message renewed = {
+        .certificate = buf_str(&certificate),
+        .authority = buf_str(&session->nodes->o.keys->ca_pem),
+    };
+    session_send(session, MESSAGE_RENEWED, &renewed);
+}
+
+/* ---- greeting ------------------------------------------------------------------------------ */
+
+/* Which node the certificate names, if that node exists; refuses otherwise. */
+static bool session_identify(struct session *session)
+{
+    const struct conn_peer *peer = link_peer(session->link);
+    struct id node;
+    if (!peer->has_certificate || !id_parse(ID_NODE, str_of(peer->name), &node)) {
+        session_refuse(session, REFUSE_DENIED, "a node's certificate is needed: join first");
+        return false;
+    }
+    if (state_node(engine_state(session->nodes->o.engine), node) == NULL) {
+        session_refuse(session, REFUSE_REMOVED,
+                       "this node was removed: join again with a new token");
+        return false;
+    }
+    session->node = node;
+    return true;
+}
+
+static void session_replace(struct nodes *nodes, struct session *session)
+{
+    struct session *old = id_map_get(&nodes->by_node, session->node);
+    if (old != NULL) {
+        old->is_greeted = false;
+        nodes->connected--;
+        link_abort(old->link, "the node connected anew");
+    }
+    id_map_put(&nodes->by_node, session->node, session);
+    session->is_greeted = true;
+    nodes->connected++;
+}
+
+static void on_hello(struct session *session, const void *message)
+{
+    const struct hello_message *hello = message;
+    struct nodes *nodes = session->nodes;
+    const struct state *state = engine_state(nodes->o.engine);
+    int64_t protocol = 0;
+    if (!session_identify(session))
+        return;
+    if (link_peer(session->link)->is_expired) {
+        session_refuse(session, REFUSE_RENEW_ONLY, "the certificate has expired: renew it first");
+        return;
+    }
+    if (!choose_protocol(session, hello->protocol_min, hello->protocol_max, &protocol))
+        return;
+    if (hello->epoch > state->epoch) {
+        session_refuse(session, REFUSE_BUSY,
+                       "the node has obeyed a newer controller than this one");
+        log_error("a node knows a newer epoch: this controller's store is an old copy",
+                  LOG_INT("node_epoch", hello->epoch), LOG_INT("epoch", state->epoch));
+        return;
+    }
+    session->skew_ms = (hello->wall_ns - clock_wall().ns) / NS_PER_MS;
+    session_replace(nodes, session);
+    const struct welcome_message welcome = {
+        .protocol = protocol,
+        .epoch = state->epoch,
+        .wall_ns = clock_wall().ns,
+        .version = str_of(nodes->o.version),
+        .heartbeat_s = HEARTBEAT_S,
+        .unknown_after_s = state->settings.unknown_after_s,
+        .kill_confirm_s = state->settings.kill_confirm_s,
+    };
+    session_send(session, MESSAGE_WELCOME, &welcome);
+    engine_node_seen(nodes->o.engine, session->node, hello->boot_id);
+    engine_node_resend(nodes->o.engine, session->node);
+    nodes->o.on_decided(nodes->o.arg);
+}
+
+/* ---- reports ------------------------------------------------------------------------------- */
+
+static void on_inventory(struct session *session, const void *message)
+{
+    const struct inventory_message *inventory = message;
+    struct command command = { .type = CMD_NODE_INVENTORY, .inventory = inventory->inventory };
+    command.inventory.node = session->node;
+    session_command(session, &command);
+}
+
+static void on_observed(struct session *session, const void *message)
+{
+    struct command command = { .type = CMD_NODE_OBSERVED };
+    command.observed = *(const struct node_observed *)message;
+    command.observed.node = session->node;
+    engine_node_seen(session->nodes->o.engine, session->node, (struct str){ 0 });
+    session_command(session, &command);
+}
+
+static void on_heartbeat(struct session *session, const void *message)
+{
+    const struct heartbeat_message *beat = message;
+    struct nodes *nodes = session->nodes;
+    session->skew_ms = (beat->wall_ns - clock_wall().ns) / NS_PER_MS;
+    engine_node_seen(nodes->o.engine, session->node, (struct str){ 0 });
+    const struct heartbeat_ack_message ack = { .number = beat->number, .wall_ns = clock_wall().ns };
+    session_send(session, MESSAGE_HEARTBEAT_ACK, &ack);
+
+    const struct node *node = state_node(engine_state(nodes->o.engine), session->node);
+    if (node != NULL && beat->generation < node->r.generation && link_queued(session->link) == 0)
+        engine_node_resend(nodes->o.engine, session->node); /* a set was lost on the way */
+    nodes->o.on_decided(nodes->o.arg);
+}
+
+static void on_payloads_wanted(struct session *session, const void *message)
+{
+    const struct payloads_wanted_message *wanted = message;
+    struct nodes *nodes = session->nodes;
+    const struct node *node = state_node(engine_state(nodes->o.engine), session->node);
+    AUTO(arena) struct arena arena = { 0 };
+    struct desired_message answer = { 0 };
+    answer.payloads.items = arena_new(&arena, wanted->digests.count, sizeof(struct str));
+    for (size_t i = 0; node != NULL && i < wanted->digests.count; i++) {
+        struct grant_digest digest;
+        if (!hex_decode(wanted->digests.items[i], digest.bytes, GRANT_DIGEST_SIZE))
+            continue;
+        struct str payload = desired_payload(nodes->o.desired, node, &digest);
+        if (payload.size > 0)
+            answer.payloads.items[answer.payloads.count++] = payload;
+    }
+    AUTO(buf) struct buf bytes = { 0 };
+    desired_encode(&answer, &bytes);
+    if (link_send(session->link, MESSAGE_PAYLOADS, buf_str(&bytes)) != ERR_OK)
+        link_abort(session->link, "the agent does not take its payloads");
+}
+
+/* Does something on this node run from this image or upload? Only then may it have the bytes. */
+static bool node_uses(const struct node *node, const struct digest *image,
+                      const struct digest *upload)
+{
+    for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
+        const struct workload_record *w = &a->workload->r;
+        if (image != NULL && memcmp(&w->image, image, sizeof(*image)) == 0)
+            return true;
+        if (upload != NULL && memcmp(&w->upload, upload, sizeof(*upload)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const struct image *image_of(const struct state *state, const struct digest *manifest,
+                                    struct id tenant)
+{
+    for (const struct image *i = state->first_image; i != NULL; i = i->next) {
+        bool is_visible = id_is_none(i->r.tenant) || id_eq(i->r.tenant, tenant);
+        if (is_visible && memcmp(&i->r.manifest, manifest, sizeof(*manifest)) == 0)
+            return i;
+    }
+    return NULL;
+}
+
+/* The login of the image's tenant at the registry its reference starts with. */
+static const struct credential *credential_of(const struct state *state, const struct image *image)
+{
+    struct str rest = image->r.source;
+    struct str registry = str_cut(&rest, '/');
+    for (const struct credential *c = state->first_credential; c != NULL; c = c->next) {
+        if (id_eq(c->r.tenant, image->r.tenant) && str_eq(c->r.registry, registry))
+            return c;
+    }
+    return NULL;
+}
+
+static bool source_blob(struct str source, struct digest *out)
+{
+    static const struct str prefix = { "blob:", 5 };
+    return str_starts(source, prefix) &&
+           hex_decode((struct str){ source.data + prefix.size, source.size - prefix.size },
+                      out->bytes, DIGEST_BYTES);
+}
+
+static void on_image_wanted(struct session *session, const void *message)
+{
+    const struct image_wanted_message *wanted = message;
+    struct nodes *nodes = session->nodes;
+    const struct state *state = engine_state(nodes->o.engine);
+    const struct node *node = state_node(state, session->node);
+    struct image_source_message source = { .manifest = wanted->manifest };
+    AUTO(buf) struct buf password = { 0 };
+    const struct image *image = NULL;
+
+    if (node != NULL && node_uses(node, &wanted->manifest, NULL))
+        image = image_of(state, &wanted->manifest, wanted->tenant);
+    if (image == NULL) {
+        source.kind = IMAGE_SOURCE_NONE;
+        source.detail = STR("the image was removed");
+    } else if (source_blob(image->r.source, &source.blob)) {
+        source.kind = IMAGE_SOURCE_BLOB;
+        source.size_bytes = image->r.size_bytes;
+    } else {
+        const struct credential *credential = credential_of(state, image);
+        source.kind = IMAGE_SOURCE_REGISTRY;
+        source.reference = image->r.source;
+        if (credential != NULL &&
+            keys_open(nodes->o.keys, credential->r.sealed, &password, NULL) == ERR_OK) {
+            source.username = credential->r.username;
+            source.password = buf_str(&password);
+        }
+    }
+    session_send(session, MESSAGE_IMAGE_SOURCE, &source);
+    if (password.size > 0)
+        sodium_memzero(password.data, password.size);
+}
+
+static void on_image_progress(struct session *session, const void *message)
+{
+    const struct image_progress_message *progress = message;
+    struct nodes *nodes = session->nodes;
+    if (nodes->o.on_image_progress != NULL)
+        nodes->o.on_image_progress(nodes->o.arg, session->node, progress);
+}
+
+/* The key of an allocation's output, if the allocation is (or lately was) this node's. */
+static bool log_key_of(struct session *session, const struct log_position *position,
+                       struct log_key *out)
+{
+    return logship_key(session->nodes->logship, engine_state(session->nodes->o.engine),
+                       session->node, position, out);
+}
+
+static void on_log_offer(struct session *session, const void *message)
+{
+    const struct log_message *offer = message;
+    struct nodes *nodes = session->nodes;
+    AUTO(arena) struct arena arena = { 0 };
+    struct log_message wanted = { 0 };
+    wanted.logs.items = arena_new(&arena, offer->logs.count, sizeof(struct log_position));
+    for (size_t i = 0; i < offer->logs.count; i++) {
+        struct log_position *position = &wanted.logs.items[wanted.logs.count];
+        struct log_key key;
+        *position = offer->logs.items[i];
+        if (!log_key_of(session, &offer->logs.items[i], &key)) {
+            /* Nobody will ever ask for it: the node may drop its copy. */
+            position->is_final = true;
+        } else {
+            uint64_t stored = logstore_size(nodes->o.logs, &key);
+            bool is_cut = logstore_is_cut(nodes->o.logs, &key);
+            if (position->is_final && (is_cut || stored >= position->offset))
+                logstore_finish(nodes->o.logs, &key);
+            position->is_final = logstore_is_final(nodes->o.logs, &key);
+            if (!is_cut) /* of a cut one nothing more is wanted: what the node has may go */
+                position->offset = stored;
+        }
+        wanted.logs.count++;
+    }
+    logship_answer(nodes->logship, session->link, &wanted);
+}
+
+struct message_handler {
+    enum message_type type;
+    bool needs_greeting;
+    void (*handle)(struct session *session, const void *message);
+};
+
+static const struct message_handler handlers[] = {
+    { MESSAGE_JOIN, false, on_join },
+    { MESSAGE_HELLO, false, on_hello },
+    { MESSAGE_RENEW, false, on_renew },
+    { MESSAGE_INVENTORY, true, on_inventory },
+    { MESSAGE_OBSERVED, true, on_observed },
+    { MESSAGE_HEARTBEAT, true, on_heartbeat },
+    { MESSAGE_PAYLOADS_WANTED, true, on_payloads_wanted },
+    { MESSAGE_IMAGE_WANTED, true, on_image_wanted },
+    { MESSAGE_IMAGE_PROGRESS, true, on_image_progress },
+    { MESSAGE_LOG_OFFER, true, on_log_offer },
+};
+
+static const struct message_handler *handler_of(uint16_t type)
+{
+    for (size_t i = 0; i < COUNT_OF(handlers); i++) {
+        if (handlers[i].type == type)
+            return &handlers[i];
+    }
+    return NULL;
+}
+
+static void on_message(struct link *link, uint16_t type, struct str payload, void *arg)
+{
+    struct session *session = arg;
+    const struct message_handler *handler = handler_of(type);
+    if (handler == NULL) {
+        session_refuse(session, REFUSE_VERSION, "a message of a type that is not known here");
+        return;
+    }
+    if (handler->needs_greeting && !session->is_greeted) {
+        session_refuse(session, REFUSE_DENIED, "hello comes first");
+        return;
+    }
+    if (handler->type == MESSAGE_RENEW && !session->is_greeted && !session_identify(session))
+        return;
+    const struct schema *schema = message_schema(handler->type);
+    struct arena *arena = engine_arena(session->nodes->o.engine);
+    void *message = arena_new(arena, 1, schema->size);
+    struct error e = { 0 };
+    if (message_decode(handler->type, payload, arena, message, &e) != ERR_OK) {
+        log_warning("a node sent a message that cannot be read",
+                    LOG_STR("message", message_name(handler->type)), LOG_ERR(&e));
+        link_abort(link, "a message cannot be read");
+        return;
+    }
+    handler->handle(session, message);
+}
+
+/* ---- streams of agents --------------------------------------------------------------------- */
+
+struct blob_stream {
+    struct link_stream *stream;
+    int fd; /* owned */
+    int64_t offset, size_bytes;
+};
+
+static void blob_stream_free(struct blob_stream *blob)
+{
+    fd_close(blob->fd);
+    mem_free(blob);
+}
+
+static void blob_push(struct blob_stream *blob)
+{
+    char *chunk = mem_new(BLOB_CHUNK, 1);
+    while (link_stream_room(blob->stream) > 0 && blob->offset < blob->size_bytes) {
+        size_t want = MIN_OF(link_stream_room(blob->stream), (size_t)BLOB_CHUNK);
+        ssize_t got = pread(blob->fd, chunk, want, blob->offset);
+        if (got <= 0)
+            break;
+        blob->offset +=
+            (int64_t)link_stream_write(blob->stream, (struct str){ chunk, (size_t)got });
+    }
+    mem_free(chunk);
+    if (blob->offset >= blob->size_bytes) {
+        link_stream_close(blob->stream, LINK_CODE_OK, (struct str){ 0 });
+        blob_stream_free(blob);
+    }
+}
+
+static void blob_on_room(struct link_stream *stream, void *arg)
+{
+    (void)stream;
+    blob_push(arg);
+}
+
+static void blob_on_data(struct link_stream *stream, struct str bytes, void *arg)
+{
+    (void)arg;
+    link_stream_credit(stream, bytes.size); /* nothing is expected; nothing is kept */
+}
+
+static void blob_on_close(struct link_stream *stream, uint32_t code, struct str text, void *arg)
+{
+    (void)stream;
+    (void)code;
+    (void)text;
+    blob_stream_free(arg);
+}
+
+static const struct link_stream_events blob_events = {
+    .on_data = blob_on_data,
+    .on_room = blob_on_room,
+    .on_close = blob_on_close,
+};
+
+/* A node may have the archives of images and the uploads that its own work needs, and no others. */
+static bool blob_is_allowed(struct session *session, const struct digest *digest)
+{
+    const struct state *state = engine_state(session->nodes->o.engine);
+    const struct node *node = state_node(state, session->node);
+    if (node == NULL)
+        return false;
+    if (node_uses(node, NULL, digest))
+        return true;
+    for (const struct image *i = state->first_image; i != NULL; i = i->next) {
+        struct digest blob;
+        if (source_blob(i->r.source, &blob) && memcmp(&blob, digest, sizeof(blob)) == 0 &&
+            node_uses(node, &i->r.manifest, NULL))
+            return true;
+    }
+    return false;
+}
+
+static void open_blob(struct session *session, struct link_stream *stream,
+                      const struct stream_header *header)
+{
+    int fd = -1;
+    int64_t size_bytes = 0;
+    struct error e = { 0 };
+    if (!blob_is_allowed(session, &header->digest) ||
+        blobs_read(session->nodes->o.blobs, &header->digest, &fd, &size_bytes, &e) != ERR_OK) {
+        link_stream_close(stream, LINK_CODE_REFUSED, STR("no such blob"));
+        return;
+    }
+    struct blob_stream *blob = mem_new(1, sizeof(*blob));
+    *blob = (struct blob_stream){ .stream = stream,
+                                  .fd = fd,
+                                  .offset = (int64_t)MIN_OF(header->offset, (uint64_t)size_bytes),
+                                  .size_bytes = size_bytes };
+    link_stream_set_events(stream, &blob_events, blob);
+    blob_push(blob);
+}
+
+static void open_log(struct session *session, struct link_stream *stream,
+                     const struct stream_header *header)
+{
+    const struct log_position position = {
+        .allocation = header->allocation,
+        .attempt = header->attempt,
+        .offset = header->offset,
+    };
+    struct log_key key;
+    if (!log_key_of(session, &position, &key)) {
+        link_stream_close(stream, LINK_CODE_REFUSED,
+                          STR("no such output is expected of this node"));
+        return;
+    }
+    logship_take(session->nodes->logship, stream, &key, header->offset);
+}
+
+static void on_stream(struct link *link, struct link_stream *stream, struct str bytes, void *arg)
+{
+    struct session *session = arg;
+    AUTO(arena) struct arena arena = { 0 };
+    struct stream_header header = { 0 };
+    struct error e = { 0 };
+    (void)link;
+    if (!session->is_greeted || stream_header_decode(bytes, &arena, &header, &e) != ERR_OK) {
+        link_stream_close(stream, LINK_CODE_REFUSED, STR("hello comes first"));
+        return;
+    }
+    if (header.kind == STREAM_BLOB)
+        open_blob(session, stream, &header);
+    else if (header.kind == STREAM_LOG)
+        open_log(session, stream, &header);
+    else
+        link_stream_close(stream, LINK_CODE_REFUSED, STR("a node may not open this kind"));
+}
+
+static void on_down(struct link *link, const char *why, void *arg)
+{
+    struct session *session = arg;
+    struct nodes *nodes = session->nodes;
+    logship_drop(nodes->logship, link);
+    if (session->is_greeted) {
+        char node[ID_TEXT_MAX];
+        log_info("node disconnected", LOG_STR("node", id_text(ID_NODE, session->node, node)),
+                 LOG_STR("why", why));
+        (void)id_map_remove(&nodes->by_node, session->node);
+        nodes->connected--;
+    }
+    if (session->prev != NULL)
+        session->prev->next = session->next;
+    else
+        nodes->first = session->next;
+    if (session->next != NULL)
+        session->next->prev = session->prev;
+    mem_free(session);
+}
+
+static const struct link_events session_events = {
+    .on_message = on_message,
+    .on_stream = on_stream,
+    .on_down = on_down,
+};
+
+void nodes_take(struct nodes *nodes, struct conn *conn)
+{
+    static const struct link_options options = { .message_bytes_max = MESSAGE_BYTES_MAX };
+    struct session *session = mem_new(1, sizeof(*session));
+    session->nodes = nodes;
+    session->next = nodes->first;
+    if (nodes->first != NULL)
+        nodes->first->prev = session;
+    nodes->first = session;
+    session->link = link_accept(conn, &options, &session_events, session);
+}
+
+void nodes_send_desired(struct nodes *nodes, struct id node_id, struct str set)
+{
+    struct session *session = id_map_get(&nodes->by_node, node_id);
+    const struct state *state = engine_state(nodes->o.engine);
+    const struct node *node = state_node(state, node_id);
+    if (session == NULL || node == NULL)
+        return;
+    AUTO(arena) struct arena arena = { 0 };
+    AUTO(buf) struct buf bytes = { 0 };
+    const struct desired_message message = {
+        .set = set,
+        .payloads = desired_payloads(nodes->o.desired, node, &arena),
+    };
+    desired_encode(&message, &bytes);
+    if (link_send(session->link, MESSAGE_DESIRED, buf_str(&bytes)) != ERR_OK)
+        link_abort(session->link, "the agent does not take its desired set");
+}
+
+struct link *nodes_link(struct nodes *nodes, struct id node)
+{
+    struct session *session = id_map_get(&nodes->by_node, node);
+    return session != NULL ? session->link : NULL;
+}
+
+size_t nodes_connected(const struct nodes *nodes)
+{
+    return nodes->connected;
+}
+
+int64_t nodes_skew_ms(const struct nodes *nodes, struct id node)
+{
+    const struct session *session = id_map_get(&nodes->by_node, node);
+    return session != NULL ? session->skew_ms : 0;
+}
