@@ -33,7 +33,7 @@ enum field_kind {
     FIELD_WALL,        /* struct wall; 0 is left out */
     FIELD_MONO,        /* struct mono, in ns; 0 is left out */
     FIELD_CLASS,       /* int64_t number of a class; PUBLIC: its name */
-    FIELD_CLASS_ARRAY, /* int16_t[max] of those, and a size_t */
+    FIELD_CLASS_ARRAY, /* int64_t[max] of those, and a size_t */
     FIELD_ID_LIST,     /* struct id_list; at most max */
     FIELD_STR_LIST,    /* struct str_list; at most max items of at most item_max bytes */
     FIELD_PAIRS,       /* struct pair_list: an object of strings; bounds as for lists */

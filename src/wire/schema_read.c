@@ -226,15 +226,13 @@ static enum err read_classes(const struct decoder *d, const struct path *path, c
                              const struct field *field, void *object)
 {
     const struct field item = { .kind = FIELD_CLASS, .min = 0, .max = CLASSES_MAX - 1 };
-    int16_t *items = field_of(field, object);
+    int64_t *items = field_of(field, object);
     void *counter = (char *)object + field->count_offset;
     enum err rc = check_array(d, path, json, field);
 
     for (size_t i = 0; rc == ERR_OK && i < json_array_size(json); i++) {
         struct path here = { path, NULL, i };
-        int64_t number = 0;
-        rc = read_integer(d, &here, json_array_get(json, i), &item, &number);
-        items[i] = (int16_t)number;
+        rc = read_integer(d, &here, json_array_get(json, i), &item, &items[i]);
     }
     if (rc == ERR_OK)
         *(size_t *)counter = json_array_size(json);

@@ -127,7 +127,7 @@ static void encode_wall(const struct encoder *c, struct wall at)
         json_add_i64(c->w, at.ns);
 }
 
-static void encode_classes(const struct encoder *c, const int16_t *numbers, size_t count)
+static void encode_classes(const struct encoder *c, const int64_t *numbers, size_t count)
 {
     json_begin_array(c->w);
     for (size_t i = 0; i < count; i++)
