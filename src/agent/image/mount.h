@@ -28,11 +28,11 @@ struct image_mount {
 
 /* Mounts with nosuid and nodev. On failure nothing is mounted and no lease is left. A second call for
  * a rootfs that is mounted already is refused with ERR_CONFLICT. */
-enum err image_mount(struct image_store *store, const struct image_mount *mount, struct error *e)
-    MUST_CHECK;
+MUST_CHECK enum err image_mount(struct image_store *store, const struct image_mount *want,
+                                struct error *e);
 /* Also when it is not mounted any more; the scratch directory is the caller's to remove. */
-enum err image_unmount(struct image_store *store, const char *rootfs, const char *lease,
-                       struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_unmount(struct image_store *store, const char *rootfs, const char *lease,
+                                  struct error *e);
 
 /* True when this machine can do id-mapped overlays below `path` (tried once, not guessed). */
 bool image_can_idmap(const char *path);

@@ -25,15 +25,16 @@ struct image_pull_request {
 
 struct image_pull; /* opaque: image/pull.c */
 
-enum err image_pull_start(struct image_pull **out, const struct image_pull_request *request,
-                          struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_pull_start(struct image_pull **out,
+                                     const struct image_pull_request *request, struct error *e);
 /* Readable when the child ends: for an event loop. */
 int image_pull_fd(const struct image_pull *pull);
 /* Bytes of the layout so far, for showing progress. */
 int64_t image_pull_bytes(const struct image_pull *pull);
-/* Looks without blocking; *is_done false while it runs. An error is the pull's failure, with the last
+/* Looks without blocking; *is_done false while it runs. After an error or is_done only free it. An error
+ * is the failure of the pull, with the last
  * line that skopeo wrote; credentials and the half-made layout are gone then. */
-enum err image_pull_poll(struct image_pull *pull, bool *is_done, struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_pull_poll(struct image_pull *pull, bool *is_done, struct error *e);
 void image_pull_free(struct image_pull *pull); /* stops it if it runs; NULL is a no-op */
 DEFINE_CLEANUP(image_pull, struct image_pull *, image_pull_free)
 

@@ -41,24 +41,25 @@ struct image_store_options {
 struct image_store; /* opaque: image/store.c */
 
 /* Makes the directory when it is missing, and clears away what a killed process left behind. */
-enum err image_store_open(struct image_store **out, const struct image_store_options *options,
-                          struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_store_open(struct image_store **out,
+                                     const struct image_store_options *options, struct error *e);
 void image_store_free(struct image_store *store); /* NULL is a no-op */
 DEFINE_CLEANUP(image_store, struct image_store *, image_store_free)
 
 /* What the store knows of an image; layers lowest first, with diff_ids. */
-enum err image_store_find(const struct image_store *store, const struct image_digest *image,
-                          struct image_manifest *out, struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_store_find(const struct image_store *store,
+                                     const struct image_digest *image, struct image_manifest *out,
+                                     struct error *e);
 bool image_store_has(const struct image_store *store, const struct image_digest *image);
 
-/* Entrypoint, command, environment, ... of an image. JSON: for the network half only. */
-enum err image_store_config(const struct image_store *store, const struct image_digest *image,
-                            struct arena *arena, struct image_config *out, struct error *e)
-    MUST_CHECK;
+/* The configuration's JSON, for image_config_parse of the network half. ERR_CORRUPT: not what it was. */
+MUST_CHECK enum err image_store_config(const struct image_store *store,
+                                       const struct image_digest *image, struct buf *json,
+                                       struct error *e);
 
 /* A tenant may use an image only after its own successful import: knowing a digest is not a right. */
-enum err image_store_permit(const struct image_store *store, const char *tenant,
-                            const struct image_digest *image, struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_store_permit(const struct image_store *store, const char *tenant,
+                                       const struct image_digest *image, struct error *e);
 bool image_store_is_permitted(const struct image_store *store, const char *tenant,
                               const struct image_digest *image);
 
@@ -71,8 +72,8 @@ struct image_entry {
 
 /* Calls `each` for every image, in the order of their digests. */
 typedef void image_store_each(void *context, const struct image_entry *entry);
-enum err image_store_list(const struct image_store *store, image_store_each *each, void *context,
-                          struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_store_list(const struct image_store *store, image_store_each *each,
+                                     void *context, struct error *e);
 
 struct image_gc {
     int64_t
@@ -89,11 +90,11 @@ struct image_gc_result {
 };
 
 /* Never removes what a lease holds, nor a layer that a remaining image needs. */
-enum err image_store_gc(struct image_store *store, const struct image_gc *policy,
-                        struct image_gc_result *out, struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_store_gc(struct image_store *store, const struct image_gc *policy,
+                                   struct image_gc_result *out, struct error *e);
 
 /* Forgets leases of workloads that are not in `names` (sorted or not); for the start of the agent. */
-enum err image_store_keep_leases(struct image_store *store, const char *const *names, size_t count,
-                                 struct error *e) MUST_CHECK;
+MUST_CHECK enum err image_store_keep_leases(struct image_store *store, const char *const *names,
+                                            size_t count, struct error *e);
 
 #endif
