@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "controller/logship.h"
+#include "identity/token.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/log.h"
@@ -164,11 +165,6 @@ static bool choose_protocol(struct session *session, int64_t min, int64_t max, i
         return true;
     session_refuse(session, REFUSE_VERSION, e.text);
     return false;
-}
-
-static void token_digest(struct str token, struct digest *out)
-{
-    (void)crypto_hash_sha256(out->bytes, (const unsigned char *)token.data, token.size);
 }
 
 static void on_join(struct session *session, const void *message)
