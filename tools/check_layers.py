@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Fails when a folder includes one that it may not know about.
+
+src/<folder> may include itself and what stands beside it here. tests/unit/<folder> may include what
+the folder itself may, and `unit` (the helpers) and `os` (files and processes). The larger tests talk
+to programs from outside and include only what the command line may.
+"""
+import pathlib
+import re
+import sys
+
+MAY_USE = {
+    "base": "",
+    "os": "base",
+    "model": "base",
+    "sched": "base model",
+    "ledger": "base model",
+    "access": "base model",
+    "core": "base model sched ledger access",
+    "store": "base os model",
+    "net": "base os",
+    "wire": "base model",
+    "engine": "base model wire core store",
+    "identity": "base os net",
+    "sites": "base os model net wire",
+    "api": "base model net wire core identity store",
+    "controller": "base os model sched ledger access core store net wire engine identity sites api",
+    "agent": "base os model net wire",
+    "cli": "base os model net wire",
+    "sim": "base os model sched ledger access core store wire engine agent",
+}
+
+# An arrow that is narrower than a folder: only these headers of it.
+ONLY = {
+    ("engine", "store"): {"store.h"},
+    ("api", "store"): {"query.h"},
+    ("sim", "agent"): {"reconcile.h"},
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+LARGER_TESTS = "base os model net wire"
+
+
+def allowed_for(parts: tuple[str, ...]) -> tuple[str, set[str]]:
+    """The folder that a file belongs to, and what it may include."""
+    if parts[0] == "src":
+        folder = parts[1]
+        return folder, {folder, *MAY_USE.get(folder, "").split()}
+    if len(parts) > 3 and parts[:2] == ("tests", "unit"):
+        folder = parts[2]
+        return f"tests/unit/{folder}", {folder, "unit", "os", "base", *MAY_USE.get(folder, "").split()}
+    return "/".join(parts[:2]), {"unit", *LARGER_TESTS.split()}
+
+
+def wrong_include(folder: str, allowed: set[str], target: str) -> str | None:
+    """Why a file of `folder` may not include `target`, or None."""
+    head, _, rest = target.partition("/")
+    if not rest:
+        return f'"{target}" names no folder: include paths start at src/'
+    if ".." in target.split("/"):
+        return f'"{target}" climbs: include paths start at src/'
+    if head not in allowed:
+        return f"{folder}/ may not include {head}/"
+    only = ONLY.get((folder, head))
+    if only is not None and rest not in only:
+        return f"{folder}/ may include only {', '.join(sorted(only))} of {head}/"
+    return None
+
+
+def check(root: pathlib.Path) -> list[str]:
+    """One line for each include that is not allowed."""
+    found = []
+    for top in ("src", "tests"):
+        for path in sorted((root / top).rglob("*.[ch]")):
+            relative = path.relative_to(root)
+            if len(relative.parts) < 3:
+                continue
+            if top == "src" and relative.parts[1] not in MAY_USE:
+                found.append(f"{relative}:1: src/{relative.parts[1]}/ has no arrows in {__file__}")
+                continue
+            folder, allowed = allowed_for(relative.parts)
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                match = INCLUDE.match(line)
+                why = wrong_include(folder, allowed, match[1]) if match else None
+                if why:
+                    found.append(f"{relative}:{number}: {why}")
+    return found
+
+
+if __name__ == "__main__":
+    FINDINGS = check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    print("\n".join(FINDINGS), end="\n" if FINDINGS else "")
+    sys.exit(1 if FINDINGS else 0)
