@@ -321,6 +321,13 @@ size_t conn_room(const struct conn *conn)
     return conn->state != CONN_OPEN || queued >= conn->queue_high ? 0 : conn->queue_high - queued;
 }
 
+void conn_want_room(struct conn *conn)
+{
+    conn->wants_room = true;
+    if (conn->state == CONN_OPEN)
+        loop_task_queue(conn->loop, &conn->task);
+}
+
 void conn_send_always(struct conn *conn, const void *bytes, size_t size)
 {
     if (conn->state != CONN_OPEN || size == 0)
@@ -339,7 +346,7 @@ enum err conn_send(struct conn *conn, const void *bytes, size_t size)
     if (conn->state != CONN_OPEN)
         return ERR_UNAVAILABLE;
     if (size > conn_room(conn)) {
-        conn->wants_room = true;
+        conn_want_room(conn);
         return ERR_LIMIT;
     }
     conn_send_always(conn, bytes, size);

@@ -62,6 +62,8 @@ MUST_CHECK enum err conn_send(struct conn *conn, const void *bytes, size_t size)
 void conn_send_always(struct conn *conn, const void *bytes, size_t size);
 size_t conn_room(const struct conn *conn);   /* bytes conn_send takes now */
 size_t conn_queued(const struct conn *conn); /* bytes not yet handed to the kernel */
+/* Asks for on_room as a refused conn_send does; it comes at once when there is room already. */
+void conn_want_room(struct conn *conn);
 
 /* Back-pressure: while paused nothing is read, beyond what has come already. */
 void conn_pause(struct conn *conn);

@@ -62,7 +62,10 @@ void http_server_take(struct http_server *server, struct conn *conn);
 /* No more keep-alive: idle connections close now, the others after their answer. Feeds end. */
 void http_server_drain(struct http_server *server);
 size_t http_server_conn_count(const struct http_server *server);
-/* Cuts what is left; requests end at once. Its connections are gone after one more round of the loop. */
+/*
+ * Cuts what is left; requests end at once. Not from one of its own callbacks. Its connections are gone
+ * after one more round of the loop.
+ */
 void http_server_free(struct http_server *server);
 DEFINE_CLEANUP(http_server, struct http_server *, http_server_free)
 
