@@ -65,7 +65,7 @@ void config_defaults(struct config *out)
     };
 }
 
-static enum err config_check(const struct config *config, struct error *e)
+enum err config_check(const struct config *config, struct error *e)
 {
     if (config->state_dir.size == 0 || config->state_dir.data[0] != '/')
         return err_field(e, "state_dir", "state_dir must be an absolute path");
@@ -99,9 +99,6 @@ enum err config_load(const char *path, struct arena *arena, struct config *out, 
         if (rc != ERR_OK)
             return err_wrap(e, rc, "%s", path);
     }
-    rc = config_check(&config, e);
-    if (rc != ERR_OK)
-        return err_wrap(e, rc, "%s", path);
     *out = config;
     return ERR_OK;
 }

@@ -33,5 +33,7 @@ extern const struct schema config_schema;
 enum err config_load(const char *path, struct arena *arena, struct config *out, struct error *e)
     MUST_CHECK;
 void config_defaults(struct config *out);
+/* What belongs together; after everything has been set. */
+enum err config_check(const struct config *config, struct error *e) MUST_CHECK;
 
 #endif

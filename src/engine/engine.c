@@ -365,6 +365,8 @@ static void engine_flush(struct engine *engine)
         .answer_count = batch->answers.count,
     };
     engine->seams.machine_clock(engine->seams.arg, &stored.clock);
+    if (engine->seams.handing_over != NULL)
+        engine->seams.handing_over(engine->seams.arg, engine->state);
     engine->seams.commit(engine->seams.arg, &stored);
 }
 

@@ -46,6 +46,8 @@ struct engine_seams {
     /* Store: starts to append; the outcome comes by engine_committed(), from within the call or
      * later. The batch stays valid until then. At most one is under way. */
     void (*commit)(void *arg, const struct store_batch *batch);
+    /* Just before: the state is exactly what this batch will make durable. May be NULL. */
+    void (*handing_over)(void *arg, const struct state *state);
     /* Loads the last durable state after a lost batch; blocking is fine. */
     enum err (*reload)(void *arg, struct state **out, struct error *e);
 

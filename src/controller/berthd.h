@@ -1,0 +1,61 @@
+/*
+ * berthd.h - the controller process: the engine over the real clock, entropy, store and network.
+ */
+#ifndef CONTROLLER_BERTHD_H
+#define CONTROLLER_BERTHD_H
+
+#include "controller/blobs.h"
+#include "controller/config.h"
+#include "controller/desired.h"
+#include "controller/images.h"
+#include "controller/keys.h"
+#include "controller/ledger_clock.h"
+#include "controller/logstore.h"
+#include "controller/nodes.h"
+#include "engine/engine.h"
+#include "net/http.h"
+#include "store/query.h"
+
+#define BERTH_VERSION "0.1.0"
+
+struct server;
+struct snapshotter;
+
+struct berthd {
+    struct config config;
+    struct arena arena; /* of the configuration and paths */
+    struct loop *loop;
+    struct keys *keys;
+    struct store *store;
+    struct query *query; /* of the loop: answers under Idempotency-Keys */
+    struct query *lists; /* of one worker at a time: long lists */
+    struct ledger_clock clock;
+    struct engine *engine;
+    struct images *images;
+    struct desired *desired;
+    struct blobs *blobs;
+    struct logstore *logs;
+    struct nodes *nodes;
+    struct server *server;
+    struct snapshotter *snapshotter;
+    struct loop_timer wake;               /* the engine's next turn */
+    struct loop_task turn;                /* one is due in this round */
+    struct loop_timer housework;          /* expiry, blobs, store maintenance */
+    const struct store_batch *committing; /* borrowed from the engine */
+    enum err commit_rc;
+    struct error commit_error;
+    unsigned since_maintain;
+    int exit_code;
+};
+
+/* The engine decided something, or may have something to decide: a turn at the end of the round. */
+void berthd_wake(struct berthd *berthd);
+
+/* "STATE/name", in the process's arena. */
+const char *berthd_path(struct berthd *berthd, const char *name);
+
+/* Serves until SIGTERM or SIGINT. Returns the exit status: 0, 1, or 75 when the outcome of a commit
+ * is unknown. */
+int berthd_run(const struct config *config, struct arena arena);
+
+#endif

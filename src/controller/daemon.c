@@ -1,0 +1,385 @@
+/* The five seams of the engine, over the real machine. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "controller/berthd.h"
+#include "controller/server.h"
+#include "controller/snapshotter.h"
+#include "controller/state_load.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/file.h"
+#include "os/log.h"
+#include "os/random.h"
+#include "os/sd_notify.h"
+
+enum {
+    TURN_BUDGET = 2000, /* workloads looked at before the loop serves others again */
+    MAINTAIN_BATCHES = 64,
+    HOUSEWORK_S = 60,
+    BLOB_AGE_S = 3600,
+    EXIT_UNKNOWN_OUTCOME = 75,
+};
+
+const char *berthd_path(struct berthd *berthd, const char *name)
+{
+    return arena_format(&berthd->arena, "%.*s/%s", STR_ARG(berthd->config.state_dir), name);
+}
+
+void berthd_wake(struct berthd *berthd)
+{
+    loop_task_queue(berthd->loop, &berthd->turn);
+}
+
+/* ---- seams --------------------------------------------------------------------------------- */
+
+static struct mono seam_mono_now(void *arg)
+{
+    return ledger_clock_now(&((struct berthd *)arg)->clock);
+}
+
+static struct wall seam_wall_now(void *arg)
+{
+    (void)arg;
+    return clock_wall();
+}
+
+static void seam_machine_clock(void *arg, struct store_clock *out)
+{
+    *out = ledger_clock_position(&((struct berthd *)arg)->clock);
+}
+
+static void seam_entropy(void *arg, void *bytes, size_t size)
+{
+    (void)arg;
+    random_bytes(bytes, size);
+}
+
+/* On a worker: one transaction, then whatever else the store needs while nobody else uses it. */
+static void commit_run(void *arg)
+{
+    struct berthd *berthd = arg;
+    struct store *store = berthd->store;
+    const struct store_batch *batch = berthd->committing;
+    berthd->commit_error = (struct error){ 0 };
+    berthd->commit_rc = store->vtable->append(store, batch, &berthd->commit_error);
+    if (berthd->commit_rc != ERR_OK)
+        return;
+
+    struct error e = { 0 };
+    uint64_t durable =
+        batch->event_count > 0 ? batch->events[batch->event_count - 1].event->sequence : 0;
+    if (snapshotter_store(berthd->snapshotter, store, durable, &e) != ERR_OK)
+        log_warning("a snapshot was not stored", LOG_ERR(&e));
+    if (++berthd->since_maintain >= MAINTAIN_BATCHES) {
+        berthd->since_maintain = 0;
+        if (store->vtable->maintain(store, &e) != ERR_OK)
+            log_warning("the store's maintenance failed", LOG_ERR(&e));
+    }
+}
+
+static void commit_done(void *arg)
+{
+    struct berthd *berthd = arg;
+    enum err rc = berthd->commit_rc;
+    if (rc != ERR_OK && rc != ERR_UNAVAILABLE) {
+        /* Whether the batch is stored is not known. Nobody was told anything; the next start reads
+         * what is, and Idempotency-Keys settle it for clients. */
+        log_error("the outcome of a commit is unknown: ending to recover at the next start",
+                  LOG_ERR(&berthd->commit_error));
+        _exit(EXIT_UNKNOWN_OUTCOME);
+    }
+    if (rc == ERR_UNAVAILABLE)
+        log_error("the store refuses changes", LOG_ERR(&berthd->commit_error));
+    engine_committed(berthd->engine, rc, &berthd->commit_error);
+    berthd_wake(berthd);
+}
+
+static void seam_commit(void *arg, const struct store_batch *batch)
+{
+    struct berthd *berthd = arg;
+    berthd->committing = batch;
+    loop_work(berthd->loop, commit_run, commit_done, berthd);
+}
+
+static void seam_handing_over(void *arg, const struct state *state)
+{
+    snapshotter_consider(((struct berthd *)arg)->snapshotter, state);
+}
+
+static enum err seam_reload(void *arg, struct state **out, struct error *e)
+{
+    return state_load(((struct berthd *)arg)->store, out, e);
+}
+
+static void seam_desired_build(void *arg, const struct state *state, const struct node *node,
+                               struct buf *out)
+{
+    struct berthd *berthd = arg;
+    struct error e = { 0 };
+    if (desired_build(berthd->desired, state, node, out, &e) != ERR_OK)
+        log_error("a grant could not be made", LOG_SLICE("node", node->r.name), LOG_ERR(&e));
+}
+
+static void seam_desired_send(void *arg, struct id node, struct str bytes)
+{
+    nodes_send_desired(((struct berthd *)arg)->nodes, node, bytes);
+}
+
+static void seam_publish(void *arg, const struct event *event, struct str body)
+{
+    server_publish(((struct berthd *)arg)->server, event, body);
+}
+
+static void seam_report(void *arg, const char *what, const struct error *e)
+{
+    (void)arg;
+    log_error("a fault of the controller itself", LOG_STR("where", what), LOG_ERR(e));
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+static void on_wake(void *arg)
+{
+    berthd_wake(arg);
+}
+
+static void on_turn(void *arg)
+{
+    struct berthd *berthd = arg;
+    if (engine_turn(berthd->engine, TURN_BUDGET)) {
+        /* More to decide: in the next round, after whoever waits for the loop. */
+        loop_timer_set(berthd->loop, &berthd->wake, loop_now(berthd->loop));
+        return;
+    }
+    int64_t wait_ns = engine_wake_at(berthd->engine).ns - seam_mono_now(berthd).ns;
+    wait_ns = MIN_OF(MAX_OF(wait_ns, INT64_C(1000000)), INT64_C(10) * NS_PER_S);
+    loop_timer_set(berthd->loop, &berthd->wake,
+                   (struct mono){ loop_now(berthd->loop).ns + wait_ns });
+}
+
+static void on_decided(void *arg)
+{
+    berthd_wake(arg);
+}
+
+struct blob_users {
+    const struct state *state;
+};
+
+static bool blob_is_used(void *arg, const struct digest *digest)
+{
+    const struct blob_users *users = arg;
+    const struct state *state = users->state;
+    char hex[2 * DIGEST_BYTES + 1];
+    hex_encode(digest->bytes, DIGEST_BYTES, hex);
+    for (const struct image *i = state->first_image; i != NULL; i = i->next) {
+        struct str source = i->r.source;
+        if (source.size > 5 && str_is((struct str){ source.data + 5, source.size - 5 }, hex))
+            return true;
+    }
+    for (const struct workload *w = state->first_workload; w != NULL; w = w->next) {
+        if (!workload_state_is_final(w->r.state) &&
+            memcmp(&w->r.upload, digest, sizeof(*digest)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void on_housework(void *arg)
+{
+    struct berthd *berthd = arg;
+    struct blob_users users = { engine_state(berthd->engine) };
+    desired_forget(berthd->desired, users.state);
+    (void)logstore_expire(berthd->logs, clock_wall(), berthd->config.log_days * 86400);
+    (void)blobs_collect(berthd->blobs, clock_wall().ns / NS_PER_S, BLOB_AGE_S, blob_is_used,
+                        &users);
+    loop_timer_set(berthd->loop, &berthd->housework,
+                   mono_add_s(loop_now(berthd->loop), HOUSEWORK_S));
+}
+
+/* ---- start and stop ------------------------------------------------------------------------ */
+
+static enum err open_store(struct berthd *berthd, struct error *e)
+{
+    const struct store_retention retention = {
+        .workload_days = berthd->config.workload_days,
+        .audit_days = berthd->config.audit_days,
+    };
+    const char *path = berthd_path(berthd, "berth.db");
+    enum err rc = store_sqlite_open(path, &retention, &berthd->store, e);
+    if (rc == ERR_OK)
+        rc = query_open_sqlite(path, &berthd->query, e);
+    if (rc == ERR_OK)
+        rc = query_open_sqlite(path, &berthd->lists, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct store_clock last;
+    rc = berthd->store->vtable->read_clock(berthd->store, &last, &berthd->arena, e);
+    if (rc != ERR_OK && rc != ERR_NOT_FOUND)
+        return rc;
+    return ledger_clock_init(&berthd->clock, rc == ERR_OK ? &last : NULL, e);
+}
+
+static enum err open_parts(struct berthd *berthd, struct error *e)
+{
+    const struct config *config = &berthd->config;
+    const char *image_dir = berthd_path(berthd, "images");
+    enum err rc = keys_load(config, &berthd->keys, e);
+    if (rc == ERR_OK)
+        rc = open_store(berthd, e);
+    if (rc == ERR_OK)
+        rc = blobs_open(berthd_path(berthd, "blobs"), config->blob_quota_mib, &berthd->blobs, e);
+    if (rc == ERR_OK)
+        rc = logstore_open(berthd_path(berthd, "logs"), config->log_quota_mib, &berthd->logs, e);
+    if (rc == ERR_OK)
+        rc = file_make_dirs(image_dir, 0700, e);
+    if (rc == ERR_OK)
+        rc = loop_new(&berthd->loop, e);
+    if (rc != ERR_OK)
+        return rc;
+    berthd->images = images_new(image_dir);
+    berthd->desired = desired_new(berthd->keys, berthd->images);
+    return ERR_OK;
+}
+
+static enum err start_engine(struct berthd *berthd, struct error *e)
+{
+    const struct engine_seams seams = {
+        .arg = berthd,
+        .mono_now = seam_mono_now,
+        .wall_now = seam_wall_now,
+        .machine_clock = seam_machine_clock,
+        .entropy = seam_entropy,
+        .commit = seam_commit,
+        .handing_over = seam_handing_over,
+        .reload = seam_reload,
+        .desired_build = seam_desired_build,
+        .desired_send = seam_desired_send,
+        .publish = seam_publish,
+        .report = seam_report,
+    };
+    struct state *state = NULL;
+    uint64_t epoch = 0;
+    enum err rc = state_load(berthd->store, &state, e);
+    if (rc != ERR_OK)
+        return rc;
+    rc = berthd->store->vtable->claim(berthd->store, state->epoch + 1, &epoch, e);
+    if (rc != ERR_OK) {
+        state_free(state);
+        return rc;
+    }
+    berthd->snapshotter = snapshotter_new(berthd_path(berthd, "snapshot.tmp"),
+                                          berthd->config.snapshot_events, state->sequence);
+    berthd->engine = engine_new(&seams, state);
+    const struct nodes_options nodes = {
+        .loop = berthd->loop,
+        .engine = berthd->engine,
+        .keys = berthd->keys,
+        .desired = berthd->desired,
+        .blobs = berthd->blobs,
+        .logs = berthd->logs,
+        .version = BERTH_VERSION,
+        .on_decided = on_decided,
+        .arg = berthd,
+    };
+    berthd->nodes = nodes_new(&nodes);
+    engine_start(berthd->engine, epoch, str_of(BERTH_VERSION));
+    return ERR_OK;
+}
+
+static void on_signal(struct loop_watch *watch, uint32_t events)
+{
+    struct berthd *berthd = watch->arg;
+    struct signalfd_siginfo info;
+    (void)events;
+    if (read(watch->fd, &info, sizeof(info)) == sizeof(info)) {
+        log_info("stopping", LOG_INT("signal", info.ssi_signo));
+        loop_stop(berthd->loop);
+    }
+}
+
+static enum err watch_signals(struct berthd *berthd, struct loop_watch *watch, struct error *e)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return err_errno(e, "sigprocmask");
+    (void)signal(SIGPIPE, SIG_IGN); /* writes say EPIPE */
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return err_errno(e, "signalfd");
+    *watch =
+        (struct loop_watch){ .fd = fd, .events = EPOLLIN, .on_ready = on_signal, .arg = berthd };
+    return loop_watch_add(berthd->loop, watch, e);
+}
+
+/* Serves until told to stop; what was decided by then becomes durable. */
+static enum err serve(struct berthd *berthd, struct error *e)
+{
+    berthd->turn = (struct loop_task){ .fn = on_turn, .arg = berthd };
+    berthd->wake = (struct loop_timer){ .fn = on_wake, .arg = berthd };
+    berthd->housework = (struct loop_timer){ .fn = on_housework, .arg = berthd };
+    loop_timer_set(berthd->loop, &berthd->housework,
+                   mono_add_s(loop_now(berthd->loop), HOUSEWORK_S));
+    berthd_wake(berthd);
+    enum err rc = server_open(berthd, &berthd->server, e);
+    if (rc != ERR_OK)
+        return rc;
+    (void)sd_notify_send("READY=1", NULL); /* without a service manager nobody listens */
+    log_info("ready", LOG_INT("epoch", engine_state(berthd->engine)->epoch),
+             LOG_INT("sequence", engine_state(berthd->engine)->sequence),
+             LOG_INT("port", server_port(berthd->server)),
+             LOG_SLICE("socket", berthd->config.socket));
+    rc = loop_run(berthd->loop, e);
+
+    server_drain(berthd->server);
+    nodes_abort(berthd->nodes, "the controller stops");
+    loop_drain(berthd->loop); /* the commit under way, if any, and what it lets go */
+    return rc;
+}
+
+static void berthd_close(struct berthd *berthd)
+{
+    if (berthd->loop != NULL)
+        loop_drain(berthd->loop);
+    server_close(berthd->server);
+    nodes_free(berthd->nodes);
+    engine_free(berthd->engine);
+    snapshotter_free(berthd->snapshotter);
+    desired_free(berthd->desired);
+    images_free(berthd->images);
+    loop_free(berthd->loop);
+    logstore_free(berthd->logs);
+    blobs_free(berthd->blobs);
+    query_free(berthd->lists);
+    query_free(berthd->query);
+    store_free(berthd->store);
+    keys_free(berthd->keys);
+    arena_done(&berthd->arena);
+}
+
+int berthd_run(const struct config *config, struct arena arena)
+{
+    struct berthd berthd = { .config = *config, .arena = arena };
+    struct loop_watch signals = { .fd = -1 };
+    struct error e = { 0 };
+    enum err rc = open_parts(&berthd, &e);
+    if (rc == ERR_OK)
+        rc = watch_signals(&berthd, &signals, &e);
+    if (rc == ERR_OK)
+        rc = start_engine(&berthd, &e);
+    if (rc == ERR_OK)
+        rc = serve(&berthd, &e);
+    if (rc != ERR_OK)
+        log_error("berthd cannot go on", LOG_ERR(&e));
+    berthd_close(&berthd);
+    fd_close(signals.fd);
+    return rc == ERR_OK ? 0 : 1;
+}

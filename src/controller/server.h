@@ -1,0 +1,22 @@
+/*
+ * server.h - the HTTP side of the controller: listeners, authentication, rates, routes, feeds. What a
+ * route does is api/'s; here is when an answer may leave, and to whom.
+ */
+#ifndef CONTROLLER_SERVER_H
+#define CONTROLLER_SERVER_H
+
+#include "controller/berthd.h"
+
+struct server;
+
+/* Opens the unix socket and, if configured, the TLS port. Borrows `berthd`. */
+enum err server_open(struct berthd *berthd, struct server **out, struct error *e) MUST_CHECK;
+/* No new requests; feeds end; answers that wait still go out. */
+void server_drain(struct server *server);
+void server_close(struct server *server);          /* NULL is a no-op */
+uint16_t server_port(const struct server *server); /* 0: no TLS port */
+
+/* A durable event, to every feed that may see it. */
+void server_publish(struct server *server, const struct event *event, struct str body);
+
+#endif
