@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/image/remove_tree.h"
+#include "agent/image/path.h"
 #include "agent/image/store_internal.h"
 #include "os/fd.h"
 #include "os/file.h"
@@ -282,7 +282,7 @@ static void retire_copies(const struct image_store *store, const char *bin,
         if (dash == NULL || strcmp(dash + 1, hex) != 0)
             continue;
         store_path(store, from, "copies/%s", copies.items[i]);
-        if (snprintf(to, sizeof(to), "%s/%s", bin, copies.items[i]) < (int)sizeof(to))
+        if (path_format(to, NULL, "%s/%s", bin, copies.items[i]) == ERR_OK)
             (void)rename(from, to); /* what stays goes with the next collection */
     }
 }
@@ -300,9 +300,9 @@ static enum err retire_layers(const struct image_store *store, const struct coll
             continue;
         retire_copies(store, bin, &layer->blob);
         store_digest_path(store, from, "layers", &layer->blob);
-        if (snprintf(to, sizeof(to), "%s/%s", bin, image_digest_hex(&layer->blob, hex)) >=
-            (int)sizeof(to))
-            return err_set(e, ERR_LIMIT, "the path of the image store is too long");
+        enum err rc = path_format(to, e, "%s/%s", bin, image_digest_hex(&layer->blob, hex));
+        if (rc != ERR_OK)
+            return rc;
         if (rename(from, to) != 0)
             return err_errno(e, "retire %s", from);
         out->layers_removed++;

@@ -69,8 +69,8 @@ enum err idmap_mount(int userns_fd, const char *source, const char *target, stru
         return err_errno(e, "open %s as a mount", source);
     struct mount_attr attributes = {
         .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-        .propagation = MS_PRIVATE,
-        .userns_fd = (uint64_t)userns_fd,
+        .propagation = (uint64_t)MS_PRIVATE,
+        .userns_fd = (uint64_t)(unsigned)userns_fd,
     };
     if (mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) != 0)
         return err_errno(e, "map the owners of %s", source);

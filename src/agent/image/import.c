@@ -10,7 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "agent/image/remove_tree.h"
+#include "agent/image/path.h"
 #include "agent/image/store_internal.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -248,12 +248,13 @@ static enum err unpack_into(struct importer *importer, int blob_fd, const char *
 {
     const struct unpack_env *env = &importer->store->env;
     char fs[PATH_MAX];
-    if (snprintf(fs, sizeof(fs), "%s/fs", work) >= (int)sizeof(fs))
-        return err_set(e, ERR_LIMIT, "the path of a layer is too long");
+    enum err rc = path_format(fs, e, "%s/fs", work);
+    if (rc != ERR_OK)
+        return rc;
     if (mkdir(work, 0700) != 0)
         return err_errno(e, "make %s", work);
     AUTO(fd) int dir_fd = -1;
-    enum err rc = unpack_make_dir(env, fs, &dir_fd, e);
+    rc = unpack_make_dir(env, fs, &dir_fd, e);
     if (rc != ERR_OK)
         return rc;
     const struct unpack_job job = {

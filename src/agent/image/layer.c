@@ -82,34 +82,51 @@ static la_ssize_t read_tar_bytes(struct archive *archive, void *context, const v
     return got;
 }
 
+/* Switches on what a reader understands; everything else libarchive knows stays off. */
+typedef int support_fn(struct archive *archive);
+
+static enum err new_reader(support_fn *const *supports, size_t count, struct archive **out,
+                           struct error *e)
+{
+    struct archive *archive = archive_read_new();
+    *out = archive;
+    for (size_t i = 0; i < count; i++) {
+        if (supports[i](archive) != ARCHIVE_OK)
+            return archive_failed(archive, "this build of libarchive cannot read layers", e);
+    }
+    return ERR_OK;
+}
+
 static enum err open_packed(struct layer *layer, int data_fd, struct error *e)
 {
-    layer->packed = archive_read_new();
-    int rc = archive_read_support_filter_gzip(layer->packed);
-    rc = MIN_OF(rc, archive_read_support_filter_zstd(layer->packed));
-    rc = MIN_OF(rc, archive_read_support_filter_xz(layer->packed));
-    rc = MIN_OF(rc, archive_read_support_format_raw(layer->packed));
-    /* An empty stream has no raw entry at all; the tar reader below could not tell it from a tar
-     * without entries, which is a layer that changes nothing. */
-    rc = MIN_OF(rc, archive_read_support_format_empty(layer->packed));
-    if (rc == ARCHIVE_OK)
-        rc = archive_read_open_fd(layer->packed, data_fd, READ_SIZE);
+    static support_fn *const supports[] = {
+        archive_read_support_filter_gzip,  archive_read_support_filter_zstd,
+        archive_read_support_filter_xz,    archive_read_support_format_raw,
+        archive_read_support_format_empty,
+    };
+    enum err rc = new_reader(supports, COUNT_OF(supports), &layer->packed, e);
+    if (rc != ERR_OK)
+        return rc;
     struct archive_entry *entry;
-    if (rc == ARCHIVE_OK)
-        rc = archive_read_next_header(layer->packed, &entry);
-    if (rc == ARCHIVE_EOF)
+    int got = archive_read_open_fd(layer->packed, data_fd, READ_SIZE);
+    if (got == ARCHIVE_OK)
+        got = archive_read_next_header(layer->packed, &entry);
+    if (got == ARCHIVE_EOF)
         return err_set(e, ERR_INVALID, "the layer is empty");
-    return rc == ARCHIVE_OK ? ERR_OK : archive_failed(layer->packed, "read the layer", e);
+    return got == ARCHIVE_OK ? ERR_OK : archive_failed(layer->packed, "unpack the layer", e);
 }
 
 static enum err open_tar(struct layer *layer, struct error *e)
 {
-    layer->tar = archive_read_new();
-    int rc = archive_read_support_format_tar(layer->tar);
-    rc = MIN_OF(rc, archive_read_support_format_empty(layer->tar));
-    if (rc == ARCHIVE_OK)
-        rc = archive_read_open(layer->tar, layer, NULL, read_tar_bytes, NULL);
-    return rc == ARCHIVE_OK ? ERR_OK : archive_failed(layer->tar, "read the layer as tar", e);
+    static support_fn *const supports[] = {
+        archive_read_support_format_tar,
+        archive_read_support_format_empty, /* a tar of two zero blocks changes nothing, and is one */
+    };
+    enum err rc = new_reader(supports, COUNT_OF(supports), &layer->tar, e);
+    if (rc != ERR_OK)
+        return rc;
+    int got = archive_read_open(layer->tar, layer, NULL, read_tar_bytes, NULL);
+    return got == ARCHIVE_OK ? ERR_OK : archive_failed(layer->tar, "read the layer as tar", e);
 }
 
 static enum err meta_of(struct archive_entry *entry, struct tree_meta *out, struct error *e)

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "agent/image/idmap.h"
-#include "agent/image/remove_tree.h"
+#include "agent/image/path.h"
 #include "agent/image/store_internal.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -38,13 +38,12 @@ struct stack {
 
 static void stack_done(struct stack *stack)
 {
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX];
     for (size_t i = 0; i < stack->count; i++) {
         fd_close(stack->fds[i]);
-        if (stack->staging[0] == '\0')
-            continue;
-        (void)snprintf(path, sizeof(path), "%s/%zu", stack->staging, i);
-        (void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW); /* not there when attaching failed */
+        if (stack->staging[0] != '\0' &&
+            path_format(path, NULL, "%s/%zu", stack->staging, i) == ERR_OK)
+            (void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
     }
     if (stack->staging[0] != '\0')
         remove_tree(stack->staging);
@@ -74,11 +73,13 @@ static enum err push_fd(struct stack *stack, const char *path, struct error *e)
 static enum err push_idmapped(struct stack *stack, int userns_fd, const char *source,
                               struct error *e)
 {
-    char target[PATH_MAX + 16];
-    (void)snprintf(target, sizeof(target), "%s/%zu", stack->staging, stack->count);
+    char target[PATH_MAX];
+    enum err rc = path_format(target, e, "%s/%zu", stack->staging, stack->count);
+    if (rc != ERR_OK)
+        return rc;
     if (mkdir(target, 0700) != 0)
         return err_errno(e, "make %s", target);
-    enum err rc = idmap_mount(userns_fd, source, target, e);
+    rc = idmap_mount(userns_fd, source, target, e);
     if (rc != ERR_OK)
         return rc;
     rc = push_fd(stack, target, e);
@@ -197,8 +198,9 @@ static enum err make_owned_dir(const char *parent, const char *name, uint32_t ow
                                struct error *e)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/%s", parent, name) >= (int)sizeof(path))
-        return err_set(e, ERR_LIMIT, "the scratch path is too long");
+    enum err rc = path_format(path, e, "%s/%s", parent, name);
+    if (rc != ERR_OK)
+        return rc;
     if (mkdir(path, 0755) != 0 && errno != EEXIST)
         return err_errno(e, "make %s", path);
     AUTO(fd) int made = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -241,10 +243,9 @@ static bool is_overlay_mounted(const char *path)
     struct stat here;
     struct stat above;
     char parent[PATH_MAX];
-    if (snprintf(parent, sizeof(parent), "%s/..", path) >= (int)sizeof(parent))
-        return false;
-    return statfs(path, &found) == 0 && found.f_type == OVERLAY_MAGIC && stat(path, &here) == 0 &&
-           stat(parent, &above) == 0 && here.st_dev != above.st_dev;
+    return path_format(parent, NULL, "%s/..", path) == ERR_OK && statfs(path, &found) == 0 &&
+           found.f_type == OVERLAY_MAGIC && stat(path, &here) == 0 && stat(parent, &above) == 0 &&
+           here.st_dev != above.st_dev;
 }
 
 static enum err check_request(const struct image_store *store, const struct image_mount *want,
@@ -279,8 +280,10 @@ static enum err mount_locked(struct image_store *store, const struct image_mount
     rc = build_stack(store, &manifest, want, &stack, e);
     if (rc == ERR_OK)
         rc = mount_overlay(&stack, want, e);
-    if (rc != ERR_OK)
-        (void)store_drop_lease(store, want->lease, NULL); /* the first error is the one to tell */
+    if (rc != ERR_OK) {
+        enum err dropped = store_drop_lease(store, want->lease, NULL);
+        (void)dropped; /* the first error is the one to tell */
+    }
     store_touch(store, &want->image);
     return rc;
 }
@@ -313,8 +316,7 @@ static bool try_idmapped_overlay(const char *dir, struct error *e)
     char path[5][PATH_MAX];
     static const char *const names[] = { "lower", "mapped", "upper", "work", "root" };
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (snprintf(path[i], PATH_MAX, "%s/%s", dir, names[i]) >= PATH_MAX ||
-            mkdir(path[i], 0700) != 0)
+        if (path_format(path[i], e, "%s/%s", dir, names[i]) != ERR_OK || mkdir(path[i], 0700) != 0)
             return false;
     }
     if (idmap_namespace(IMAGE_UID_BASE, IMAGE_UID_BASE - IMAGE_UID_COUNT, &userns_fd, e) !=
@@ -333,10 +335,10 @@ static bool try_idmapped_overlay(const char *dir, struct error *e)
 bool image_can_idmap(const char *path)
 {
     char dir[PATH_MAX];
-    if (snprintf(dir, sizeof(dir), "%s/.idmap-XXXXXX", path) >= (int)sizeof(dir) ||
-        mkdtemp(dir) == NULL)
+    if (path_format(dir, NULL, "%s/.idmap-XXXXXX", path) != ERR_OK || mkdtemp(dir) == NULL)
         return false;
-    bool can = try_idmapped_overlay(dir, NULL);
+    struct error ignored; /* the answer is all that is asked */
+    bool can = try_idmapped_overlay(dir, &ignored);
     remove_tree(dir);
     return can;
 }

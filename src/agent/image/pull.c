@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/image/remove_tree.h"
+#include "agent/image/path.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/file.h"

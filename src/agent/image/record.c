@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/image/path.h"
 #include "agent/image/store_internal.h"
 #include "os/file.h"
 
@@ -126,8 +127,9 @@ enum err image_store_config(const struct image_store *store, const struct image_
 enum err store_write_meta(const char *layer_dir, const struct layer_meta *meta, struct error *e)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/meta", layer_dir) >= (int)sizeof(path))
-        return err_set(e, ERR_LIMIT, "the path of a layer is too long");
+    enum err rc = path_format(path, e, "%s/meta", layer_dir);
+    if (rc != ERR_OK)
+        return rc;
     AUTO(buf) struct buf text = { 0 };
     buf_add_text(&text, "berth-layer 1\ndiff ");
     add_digest(&text, &meta->diff_id);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/image/remove_tree.h"
+#include "agent/image/path.h"
 #include "agent/image/store_internal.h"
 #include "os/fd.h"
 #include "os/file.h"
