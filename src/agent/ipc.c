@@ -35,6 +35,15 @@ static bool is_text(const char *text, size_t size)
     return str_is_utf8((struct str){ text, length });
 }
 
+void ipc_text_set(char out[IPC_TEXT_MAX], const char *text)
+{
+    size_t length = strnlen(text, IPC_TEXT_MAX - 1);
+    while (length > 0 && !str_is_utf8((struct str){ text, length }))
+        length--;
+    memset(out, 0, IPC_TEXT_MAX);
+    memcpy(out, text, length);
+}
+
 #define FIELD(condition, name)                                                                     \
     do {                                                                                           \
         if (!(condition))                                                                          \

@@ -11,7 +11,8 @@
  * After connecting
  *   up    HELLO          who the node is, which (epoch, generation) it has accepted last
  *   up    OBSERVED       the full set, then changes as they happen and the full set every 5 s
- *   up    LOG_READY      for each spool that is not shipped whole yet, with its descriptor
+ *   up    LOG_READY      for each spool that is not shipped whole yet, with its descriptor; none for
+ *                        an attempt that has ended and wrote nothing
  *   up    NEED_IMAGE     for each image that something waits for
  *   down  the newest desired set the network half has, then HEARTBEAT_ACKs
  *
@@ -35,10 +36,11 @@
  *
  * Commands: EXEC_OPEN carries a signed ticket and its payload. EXEC_OPENED answers with descriptors,
  * which are the network half's: a terminal's master (is_tty: one), or stdin's write end, stdout's and
- * stderr's read ends (three). Resizing a terminal is TIOCSWINSZ on the master, or EXEC_RESIZE where
- * the network half's sandbox has no ioctl. Closing the descriptors is what a user's hanging up
- * means; EXEC_CLOSE kills what still runs. EXEC_EXITED comes when the command has ended; output may
- * still be in the pipes.
+ * stderr's read ends (three). Closing stdin's is the end of the input. EXEC_RESIZE is for terminals
+ * (agentd keeps a second descriptor of the master for it). EXEC_EXITED comes when the command has
+ * ended; output may still be in the pipes. EXEC_CLOSE kills a command that still runs and says that the
+ * network half has let go of it; it is due for every stream that was opened, also after
+ * EXEC_EXITED. A command ends with its agentd.
  *
  * Trees: TREE_OPEN carries a ticket of one of the copy or volume kinds. TREE_OPENED has one
  * descriptor: the read end of a tar stream (GET) or its write end (PUT). TREE_DONE says how it went,
@@ -58,7 +60,7 @@ enum {
     IPC_CHUNK_MAX = 32 * 1024,
     IPC_TEXT_MAX = 160,
     IPC_PATH_MAX = 256,
-    IPC_OBSERVED_MAX = 64, /* entries of one message */
+    IPC_OBSERVED_MAX = 32, /* entries of one message */
     IPC_DEVICES_MAX = 128,
     IPC_FDS_MAX = 3,
     IPC_STREAMS_MAX = 64, /* commands and trees at once */
@@ -329,6 +331,9 @@ struct ipc_tree_done {
     uint32_t unused;
     char text[IPC_TEXT_MAX];
 };
+
+/* Fills a text of a message: cut at a character, never inside of one, zero behind its end. */
+void ipc_text_set(char out[IPC_TEXT_MAX], const char *text);
 
 /* Any message; receive into one of these. */
 union ipc_message {

@@ -1,0 +1,282 @@
+#include "agent/attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/fd.h"
+
+static const uint32_t SPEC_MAGIC = 0x53544142;   /* "BATS" */
+static const uint32_t STATUS_MAGIC = 0x54544142; /* "BATT" */
+static const uint32_t STOP_MAGIC = 0x50544142;   /* "BATP" */
+static const uint32_t LEASE_MAGIC = 0x4c544142;  /* "BATL" */
+
+/* Against torn and rotten files, not against attackers: the directory is root's alone. */
+static const uint8_t check_key[16] = "berth attempt v1";
+
+/* The shape all records share: magic and version in front, the check at the end. */
+struct record {
+    void *bytes;
+    size_t size;
+    uint32_t magic;
+};
+
+static uint64_t record_check(const struct record *record)
+{
+    return siphash(check_key, record->bytes, record->size - sizeof(uint64_t));
+}
+
+static void record_seal(const struct record *record)
+{
+    uint32_t head[2] = { record->magic, ATTEMPT_VERSION };
+    memcpy(record->bytes, head, sizeof(head));
+    uint64_t check = record_check(record);
+    memcpy((char *)record->bytes + record->size - sizeof(check), &check, sizeof(check));
+}
+
+static bool record_is_intact(const struct record *record)
+{
+    uint32_t head[2];
+    uint64_t check = 0;
+    memcpy(head, record->bytes, sizeof(head));
+    memcpy(&check, (const char *)record->bytes + record->size - sizeof(check), sizeof(check));
+    return head[0] == record->magic && head[1] == ATTEMPT_VERSION && check == record_check(record);
+}
+
+static enum err open_file(int dir_fd, const char *name, int *out, struct error *e)
+{
+    *out = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (*out < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "%s does not exist", name);
+    return *out < 0 ? err_errno(e, "open %s", name) : ERR_OK;
+}
+
+static enum err record_read(int dir_fd, const char *name, const struct record *record,
+                            struct error *e)
+{
+    AUTO(fd) int fd = -1;
+    enum err rc = open_file(dir_fd, name, &fd, e);
+    if (rc != ERR_OK)
+        return rc;
+    size_t got = 0;
+    rc = fd_read_full(fd, record->bytes, record->size, &got, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (got != record->size || !record_is_intact(record))
+        return err_set(e, ERR_CORRUPT, "%s is not what was written", name);
+    return ERR_OK;
+}
+
+static enum err replace(int dir_fd, const char *name, struct str bytes,
+                        enum attempt_durability durability, struct error *e)
+{
+    char temporary[ATTEMPT_PATH_MAX];
+    (void)snprintf(temporary, sizeof(temporary), "%s.new", name);
+    AUTO(fd)
+    int fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_errno(e, "create %s", temporary);
+    enum err rc = fd_write_full(fd, bytes.data, bytes.size, e);
+    if (rc != ERR_OK)
+        return err_wrap(e, rc, "write %s", temporary);
+    if (durability == ATTEMPT_DURABLE && fdatasync(fd) != 0)
+        return err_errno(e, "sync %s", temporary);
+    if (renameat(dir_fd, temporary, dir_fd, name) != 0)
+        return err_errno(e, "rename %s", temporary);
+    return ERR_OK;
+}
+
+static enum err record_write(int dir_fd, const char *name, const struct record *record,
+                             enum attempt_durability durability, struct error *e)
+{
+    record_seal(record);
+    return replace(dir_fd, name, (struct str){ record->bytes, record->size }, durability, e);
+}
+
+char *attempt_name(struct id allocation, uint32_t attempt, char out[ATTEMPT_NAME_MAX])
+{
+    char text[ID_TEXT_MAX];
+    (void)snprintf(out, ATTEMPT_NAME_MAX, "%s.%u", id_text(ID_ALLOCATION, allocation, text),
+                   attempt);
+    return out;
+}
+
+bool attempt_parse(const char *name, struct id *allocation, uint32_t *attempt)
+{
+    struct str rest = str_of(name);
+    struct str id = str_cut(&rest, '.');
+    int64_t number = 0;
+    if (!id_parse(ID_ALLOCATION, id, allocation) || !str_to_i64(rest, 1, UINT32_MAX, &number))
+        return false;
+    *attempt = (uint32_t)number;
+    return true;
+}
+
+enum err attempt_read_spec(int dir_fd, struct attempt_spec *out, struct error *e)
+{
+    struct attempt_spec spec;
+    enum err rc =
+        record_read(dir_fd, "spec", &(struct record){ &spec, sizeof(spec), SPEC_MAGIC }, e);
+    if (rc == ERR_OK)
+        *out = spec;
+    return rc;
+}
+
+enum err attempt_write_spec(int dir_fd, struct attempt_spec *spec, struct error *e)
+{
+    return record_write(dir_fd, "spec", &(struct record){ spec, sizeof(*spec), SPEC_MAGIC },
+                        ATTEMPT_VOLATILE, e);
+}
+
+enum err attempt_read_status(int dir_fd, struct attempt_status *out, struct error *e)
+{
+    struct attempt_status status;
+    struct record record = { &status, sizeof(status), STATUS_MAGIC };
+    enum err rc = record_read(dir_fd, "status", &record, e);
+    /* The rename may not have reached the disk when the power went, the synced bytes have. */
+    struct attempt_status newer;
+    struct record other = { &newer, sizeof(newer), STATUS_MAGIC };
+    if (record_read(dir_fd, "status.new", &other, NULL) == ERR_OK &&
+        newer.state == ATTEMPT_EXITED) {
+        *out = newer;
+        return ERR_OK;
+    }
+    if (rc == ERR_OK)
+        *out = status;
+    return rc;
+}
+
+enum err attempt_write_status(int dir_fd, struct attempt_status *status,
+                              enum attempt_durability durability, struct error *e)
+{
+    return record_write(dir_fd, "status", &(struct record){ status, sizeof(*status), STATUS_MAGIC },
+                        durability, e);
+}
+
+enum err attempt_read_stop(int dir_fd, struct attempt_stop *out, struct error *e)
+{
+    struct attempt_stop stop;
+    enum err rc =
+        record_read(dir_fd, "stop", &(struct record){ &stop, sizeof(stop), STOP_MAGIC }, e);
+    if (rc == ERR_OK)
+        *out = stop;
+    return rc;
+}
+
+enum err attempt_write_stop(int dir_fd, struct attempt_stop *stop, struct error *e)
+{
+    return record_write(dir_fd, "stop", &(struct record){ stop, sizeof(*stop), STOP_MAGIC },
+                        ATTEMPT_VOLATILE, e);
+}
+
+enum err attempt_read_lease(const char *path, struct attempt_lease *out, struct error *e)
+{
+    struct attempt_lease lease;
+    enum err rc =
+        record_read(AT_FDCWD, path, &(struct record){ &lease, sizeof(lease), LEASE_MAGIC }, e);
+    if (rc == ERR_OK)
+        *out = lease;
+    return rc;
+}
+
+enum err attempt_write_lease(const char *path, struct attempt_lease *lease, struct error *e)
+{
+    return record_write(AT_FDCWD, path, &(struct record){ lease, sizeof(*lease), LEASE_MAGIC },
+                        ATTEMPT_VOLATILE, e);
+}
+
+enum err attempt_write_file(int dir_fd, const char *name, struct str bytes, struct error *e)
+{
+    return replace(dir_fd, name, bytes, ATTEMPT_VOLATILE, e);
+}
+
+enum err attempt_read_file(int dir_fd, const char *name, size_t max, struct buf *out,
+                           struct error *e)
+{
+    AUTO(fd) int fd = -1;
+    enum err rc = open_file(dir_fd, name, &fd, e);
+    if (rc != ERR_OK)
+        return rc;
+    size_t got = 0;
+    size_t before = out->size;
+    buf_reserve(out, max + 1);
+    rc = fd_read_full(fd, out->data + before, max + 1, &got, e);
+    if (rc == ERR_OK && got > max)
+        rc = err_set(e, ERR_LIMIT, "%s is larger than %zu bytes", name, max);
+    out->size = rc == ERR_OK ? before + got : before;
+    out->data[out->size] = '\0';
+    return rc;
+}
+
+enum err attempt_lock(int dir_fd, int *lock_fd, struct error *e)
+{
+    AUTO(fd) int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_errno(e, "open lock");
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return err_errno(e, "lock");
+    *lock_fd = fd_take(&fd);
+    return ERR_OK;
+}
+
+enum err attempt_lock_sign(int lock_fd, pid_t pid, struct error *e)
+{
+    char text[16];
+    int size = snprintf(text, sizeof(text), "%d\n", pid);
+    if (pwrite(lock_fd, text, (size_t)size, 0) != size)
+        return err_errno(e, "sign the lock");
+    return ERR_OK;
+}
+
+/* A shared lock that is refused means that the shim lives; one that is had is given back at once. */
+static bool is_held(int fd)
+{
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+        return true;
+    (void)flock(fd, LOCK_UN); /* closing would do it too */
+    return false;
+}
+
+static pid_t signer(int fd)
+{
+    char text[16] = "";
+    ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+    struct str line = { text, got > 0 ? (size_t)got : 0 };
+    struct str number = str_cut(&line, '\n');
+    int64_t pid = 0;
+    return str_to_i64(number, 1, INT32_MAX, &pid) ? (pid_t)pid : 0;
+}
+
+enum err attempt_holder(int dir_fd, enum attempt_holder *out, int *pidfd, struct error *e)
+{
+    *pidfd = -1;
+    AUTO(fd) int fd = openat(dir_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) {
+        *out = ATTEMPT_NEVER_RAN;
+        return ERR_OK;
+    }
+    if (fd < 0)
+        return err_errno(e, "open lock");
+    pid_t pid = signer(fd);
+    if (pid == 0) {
+        *out = is_held(fd) ? ATTEMPT_STARTING : ATTEMPT_NEVER_RAN;
+        return ERR_OK;
+    }
+    /* Opened before the lock is looked at: if it is held then, the pid was not reused before. */
+    AUTO(fd) int process = pidfd_open(pid, 0);
+    if (!is_held(fd)) {
+        *out = ATTEMPT_LEFT;
+        return ERR_OK;
+    }
+    if (process < 0)
+        return err_errno(e, "open shim %d", pid);
+    *out = ATTEMPT_HELD;
+    *pidfd = fd_take(&process);
+    return ERR_OK;
+}

@@ -1,0 +1,34 @@
+/*
+ * cgroup.h - the cgroup of an attempt, on v1, hybrid and v2 machines alike.
+ *
+ * A path such as "/berth/alc_....1" is the same in every hierarchy. The runtime makes it and sets the
+ * limits; this file reads what happened there, kills and removes.
+ */
+#ifndef AGENT_RUNTIME_CGROUP_H
+#define AGENT_RUNTIME_CGROUP_H
+
+#include "agent/node_facts.h"
+#include "base/error.h"
+
+enum cgroup_mode cgroup_detect(void);
+
+/*
+ * A mount namespace of our own, which still receives the host's mounts. On hybrid machines crun 1.8
+ * refuses to work as long as the v2 tree has controllers, so an empty file is put over their list, in
+ * this namespace only; v1 limits and membership in the v2 tree both work then.
+ */
+MUST_CHECK enum err cgroup_enter_mounts(enum cgroup_mode mode, struct error *e);
+
+/* Processes killed for memory below `path` since it was made; 0 when that cannot be told. */
+int64_t cgroup_oom_kills(enum cgroup_mode mode, const char *path);
+
+/* True when limits on memory can include swap. */
+bool cgroup_has_swap_limit(enum cgroup_mode mode);
+
+/* SIGKILL to everything below `path`. */
+void cgroup_kill(enum cgroup_mode mode, const char *path);
+
+/* Removes it from every hierarchy. False: something is still in it. */
+bool cgroup_remove(enum cgroup_mode mode, const char *path);
+
+#endif

@@ -1,0 +1,154 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/runtime/cgroup.h"
+#include "agent/runtime/runtime.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/process.h"
+
+enum { CRUN_TIMEOUT_S = 120, LOG_MAX = 4096, ARGS_MAX = 24, REMOVE_ROUNDS = 3 };
+
+/* The last line of what crun logged, for people: "time: ..." is cut off. */
+static enum err fail_with_log(const struct runtime_work *work, const char *what, int code,
+                              struct error *e)
+{
+    AUTO(buf) struct buf text = { 0 };
+    struct str last = { 0 };
+    if (attempt_read_file(work->dir_fd, "runtime.log", LOG_MAX, &text, NULL) == ERR_OK) {
+        struct str lines = buf_str(&text);
+        while (lines.size > 0) {
+            struct str line = str_cut(&lines, '\n');
+            last = line.size > 0 ? line : last;
+        }
+    }
+    if (last.size == 0 || !str_is_text(last))
+        return err_set(e, ERR_IO, "%s %s ended with %d", work->spec->runtime, what, code);
+    return err_set(e, ERR_IO, "%s: %.*s", what, STR_ARG(last));
+}
+
+static enum err run(const struct runtime_work *work, const char *const *args, const int fds[3],
+                    struct error *e)
+{
+    const char *argv[ARGS_MAX] = {
+        work->spec->runtime, "--root",   work->spec->runtime_root, "--log", "runtime.log",
+        "--cgroup-manager",  "cgroupfs",
+    };
+    size_t count = 7;
+    for (size_t i = 0; args[i] != NULL && count < ARGS_MAX - 1; i++)
+        argv[count++] = args[i];
+
+    /* Nothing of the image's or the user's environment gets near a process of ours. */
+    static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    struct process_spec spec = { .argv = argv, .env = env, .fds = fds, .fd_count = 3 };
+    AUTO(process) struct process process = PROCESS_NONE;
+    enum err rc = process_spawn(&spec, &process, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct process_exit end = { 0 };
+    rc = process_wait(&process, mono_add_s(clock_monotonic(), CRUN_TIMEOUT_S), &end, e);
+    if (rc != ERR_OK)
+        return err_wrap(e, rc, "%s %s", work->spec->runtime, args[0]);
+    return end.code == 0 ? ERR_OK : fail_with_log(work, args[0], end.code, e);
+}
+
+static enum err read_pid(const struct runtime_work *work, const char *name, pid_t *out,
+                         struct error *e)
+{
+    AUTO(buf) struct buf text = { 0 };
+    enum err rc = attempt_read_file(work->dir_fd, name, 32, &text, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct str lines = buf_str(&text);
+    int64_t pid = 0;
+    if (!str_to_i64(str_cut(&lines, '\n'), 2, INT32_MAX, &pid))
+        return err_set(e, ERR_CORRUPT, "%s is no process id", name);
+    *out = (pid_t)pid;
+    return ERR_OK;
+}
+
+/* One program run does create and start; two would cost a third of a short job's time. */
+static enum err crun_start(const struct runtime_work *work, const int stdio[3], pid_t *init,
+                           struct error *e)
+{
+    const char *const args[] = { "run",        "--detach", "--bundle",       ".",
+                                 "--pid-file", "pid",      work->spec->name, NULL };
+    enum err rc = run(work, args, stdio, e);
+    return rc != ERR_OK ? rc : read_pid(work, "pid", init, e);
+}
+
+static enum err crun_exec(const struct runtime_work *work, const struct runtime_exec *exec,
+                          pid_t *pid, struct error *e)
+{
+    const char *args[10] = { "exec",         "--detach",  "--pid-file",
+                             exec->pid_file, "--process", exec->process_file };
+    size_t count = 6;
+    if (exec->console_socket != NULL) {
+        args[count++] = "--console-socket";
+        args[count++] = exec->console_socket;
+    }
+    args[count] = work->spec->name;
+    enum err rc = run(work, args, exec->fds, e);
+    return rc != ERR_OK ? rc : read_pid(work, exec->pid_file, pid, e);
+}
+
+static int64_t crun_oom_kills(const struct runtime_work *work)
+{
+    return cgroup_oom_kills(work->cgroup_mode, work->spec->cgroup);
+}
+
+static void crun_kill(const struct runtime_work *work)
+{
+    cgroup_kill(work->cgroup_mode, work->spec->cgroup);
+}
+
+/* What crun keeps of a container: a directory of a few files. False: something else is in there. */
+static bool remove_state(const struct runtime_work *work)
+{
+    char path[ATTEMPT_PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s", work->spec->runtime_root, work->spec->name);
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return errno == ENOENT;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is ours alone */
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        int flags = entry->d_type == DT_DIR ? AT_REMOVEDIR : 0;
+        (void)unlinkat(dirfd(dir), entry->d_name, flags); /* rmdir below tells */
+    }
+    (void)closedir(dir);
+    return rmdir(path) == 0;
+}
+
+/*
+ * "crun delete" costs as much as a third of a short job, so what it does is done here: remove the
+ * cgroup and crun's own directory. Where that is not enough crun is asked.
+ */
+static void crun_remove(const struct runtime_work *work)
+{
+    for (int round = 0; round < REMOVE_ROUNDS; round++) {
+        if (cgroup_remove(work->cgroup_mode, work->spec->cgroup)) {
+            if (remove_state(work))
+                return;
+            break;
+        }
+        crun_kill(work);
+    }
+    const char *const args[] = { "delete", "--force", work->spec->name, NULL };
+    static const int no_fds[3] = { -1, -1, -1 };
+    (void)run(work, args, no_fds, NULL); /* what is left shows in the agent's check of the node */
+}
+
+const struct runtime runtime_crun = {
+    .name = "crun",
+    .start = crun_start,
+    .exec = crun_exec,
+    .oom_kills = crun_oom_kills,
+    .kill = crun_kill,
+    .remove = crun_remove,
+};

@@ -1,0 +1,46 @@
+/*
+ * runtime.h - what makes processes out of a prepared attempt directory. Used by the shim, whose
+ * working directory is the attempt's and who is a subreaper, so that what is started is its child.
+ *
+ * Two of them: crun, and a fake for tests and simulated load that runs nothing (runtime/fake.c).
+ */
+#ifndef AGENT_RUNTIME_RUNTIME_H
+#define AGENT_RUNTIME_RUNTIME_H
+
+#include <sys/types.h>
+
+#include "agent/attempt.h"
+#include "agent/node_facts.h"
+
+struct runtime_work {
+    const struct attempt_spec *spec; /* borrowed */
+    int dir_fd;                      /* the attempt's directory; borrowed */
+    enum cgroup_mode cgroup_mode;
+};
+
+struct runtime_exec {
+    const char *process_file; /* in the directory: process.json */
+    const char *pid_file;
+    const char *console_socket; /* takes the terminal's master; NULL: fds are used */
+    int fds[3];                 /* stdin, stdout, stderr of the command */
+};
+
+struct runtime {
+    const char *name;
+    /* config.json is running when this returns; `init` is its first process, a child of ours. */
+    enum err (*start)(const struct runtime_work *work, const int stdio[3], pid_t *init,
+                      struct error *e);
+    /* A further command in the same container; `pid` is a child of ours. */
+    enum err (*exec)(const struct runtime_work *work, const struct runtime_exec *exec, pid_t *pid,
+                     struct error *e);
+    int64_t (*oom_kills)(const struct runtime_work *work);
+    /* SIGKILL to all of it, whoever is its parent. */
+    void (*kill)(const struct runtime_work *work);
+    /* Forgets a container that has no process any more. */
+    void (*remove)(const struct runtime_work *work);
+};
+
+extern const struct runtime runtime_crun;
+extern const struct runtime runtime_fake;
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * shim.h - berth-shim: the one process that stays with a workload member, whatever happens to the agent.
+ *
+ *   berth-shim run DIR          descriptor 3: the attempt's lock. Starts the work, keeps its log, its
+ *                               deadlines and its exit status, and ends after it.
+ *   berth-shim exec DIR NAME    descriptors 0-2: the command's; 3: a SOCK_SEQPACKET socket to agentd.
+ *                               Runs NAME.json (an OCI process) in the container of DIR. NAME starts
+ *                               with "tty" when it has a terminal.
+ *   berth-shim clean DIR        After a shim that was killed: ends what it left and removes it.
+ */
+#ifndef AGENT_SHIM_H
+#define AGENT_SHIM_H
+
+#include <limits.h>
+
+#include "agent/runtime/runtime.h"
+
+/* What all three begin with: the working directory, the spec, the runtime. */
+struct shim_context {
+    struct attempt_spec spec;
+    int dir_fd;
+    const struct runtime *runtime;
+    struct runtime_work work;
+};
+MUST_CHECK enum err shim_enter(const char *dir, struct shim_context *out, struct error *e);
+
+int shim_run(struct shim_context *context, int lock_fd);
+int shim_exec(struct shim_context *context, const char *name, int control_fd);
+int shim_clean(struct shim_context *context);
+
+/* Removes a directory's tree, however deep a tenant made it; never follows a link out of it. */
+void shim_remove_tree(int dir_fd, const char *name);
+
+/* What exec says on its control socket, one datagram each; a terminal's master comes with OPENED. */
+enum shim_exec_kind { SHIM_EXEC_OPENED = 1, SHIM_EXEC_EXITED };
+struct shim_exec_report {
+    uint32_t kind;
+    uint32_t code; /* enum err of OPENED */
+    int32_t exit_code;
+    int32_t signal;
+    char text[IPC_TEXT_MAX];
+};
+
+#endif

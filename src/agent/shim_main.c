@@ -1,0 +1,94 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/runtime/cgroup.h"
+#include "agent/shim.h"
+#include "os/fd.h"
+
+enum { HANDED_FD = 3, USAGE_STATUS = 2 };
+
+enum err shim_enter(const char *dir, struct shim_context *out, struct error *e)
+{
+    if (chdir(dir) != 0)
+        return err_errno(e, "enter %s", dir);
+    out->dir_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (out->dir_fd < 0)
+        return err_errno(e, "open %s", dir);
+    enum err rc = attempt_read_spec(out->dir_fd, &out->spec, e);
+    if (rc != ERR_OK)
+        return rc;
+    out->runtime = out->spec.is_fake == 1 ? &runtime_fake : &runtime_crun;
+    out->work = (struct runtime_work){ &out->spec, out->dir_fd, cgroup_detect() };
+    return ERR_OK;
+}
+
+/* fts walks by changing directory, so no depth of names is too long for it. */
+void shim_remove_tree(int dir_fd, const char *name)
+{
+    if (fchdir(dir_fd) != 0)
+        return;
+    union {
+        const char *given;
+        char *wanted; /* fts_open does not change it; its type is older than const */
+    } root = { name };
+    char *const roots[] = { root.wanted, NULL };
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_XDEV | FTS_NOSTAT, NULL);
+    if (walk == NULL)
+        return;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+    for (FTSENT *entry = fts_read(walk); entry != NULL; entry = fts_read(walk)) {
+        if (entry->fts_info == FTS_DP)
+            (void)rmdir(entry->fts_accpath);
+        else if (entry->fts_info != FTS_D)
+            (void)unlink(entry->fts_accpath);
+    }
+    (void)fts_close(walk);
+    (void)fchdir(dir_fd);
+}
+
+int shim_clean(struct shim_context *context)
+{
+    context->runtime->kill(&context->work);
+    context->runtime->remove(&context->work);
+    shim_remove_tree(context->dir_fd, "scratch");
+    return 0;
+}
+
+static int usage(void)
+{
+    (void)dprintf(STDERR_FILENO, "usage: berth-shim run DIR | exec DIR NAME | clean DIR\n"
+                                 "Started by berth-agentd; see berth-agentd(8).\n");
+    return USAGE_STATUS;
+}
+
+int main(int argc, char **argv)
+{
+    bool is_exec = argc == 4 && strcmp(argv[1], "exec") == 0;
+    bool is_run = argc == 3 && strcmp(argv[1], "run") == 0;
+    if (!is_exec && !is_run && !(argc == 3 && strcmp(argv[1], "clean") == 0))
+        return usage();
+
+    (void)umask(0); /* modes in config.json are meant as they are written */
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGTERM, SIG_IGN); /* agentd decides, and at shutdown SIGKILL follows */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return 1;
+    struct error e = { 0 };
+    struct shim_context context = { .dir_fd = -1 };
+    if (shim_enter(argv[2], &context, &e) != ERR_OK) {
+        (void)dprintf(STDERR_FILENO, "berth-shim: %s: %s\n", argv[2], e.text);
+        return 1;
+    }
+    if (is_run)
+        return shim_run(&context, HANDED_FD);
+    return is_exec ? shim_exec(&context, argv[3], HANDED_FD) : shim_clean(&context);
+}

@@ -1,0 +1,342 @@
+/*
+ * The life of one attempt, in one poll loop: two pipes, the first process, signals, one timer.
+ *
+ * Three things can end the work early: agentd (a "stop" file, SIGURG as the hint: it harms nobody who
+ * is not listening yet), the time limit, and
+ * the fence: no heartbeat acknowledged for fence_after_s, counted on the boot clock from when that
+ * heartbeat was sent. Whichever comes first is the reason that is kept. All of them are TERM, then
+ * KILL after the grace.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/logspool.h"
+#include "agent/shim.h"
+#include "os/clock.h"
+#include "os/fd.h"
+
+enum {
+    DRAIN_MAX_NS = 2 * 1000 * 1000 * 1000LL, /* after the end, for pipes that somebody keeps open */
+    KILL_AGAIN_S = 1,
+};
+
+enum stage { STAGE_RUNNING, STAGE_TERM, STAGE_KILL };
+
+struct shim {
+    struct shim_context *context; /* borrowed */
+    struct attempt_status status;
+    struct logspool *spool;
+    int outputs[2]; /* read ends of stdout and stderr; -1 at their end */
+    int init_fd;    /* pidfd; -1 when reaped */
+    int signal_fd;
+    int timer_fd;
+    enum stage stage;
+    struct mono limit_at; /* 0: none */
+    struct mono fence_at;
+    struct mono kill_at;
+    struct mono drain_until;
+};
+
+static const struct mono never = { INT64_MAX };
+
+/* A hint: agentd reads the files anyway when it is not there to hear it. */
+static void notify(const struct shim *shim)
+{
+    const struct attempt_spec *spec = &shim->context->spec;
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    size_t length = strnlen(spec->notify, sizeof(spec->notify));
+    if (length == 0 || length >= sizeof(address.sun_path))
+        return;
+    memcpy(address.sun_path, spec->notify, length);
+    AUTO(fd) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0)
+        (void)sendto(fd, spec->name, strlen(spec->name), MSG_NOSIGNAL,
+                     (const struct sockaddr *)&address, sizeof(address));
+}
+
+static void publish(struct shim *shim, enum attempt_state state, enum attempt_durability durability)
+{
+    struct error e = { 0 };
+    shim->status.state = (uint32_t)state;
+    if (attempt_write_status(shim->context->dir_fd, &shim->status, durability, &e) != ERR_OK)
+        (void)dprintf(STDERR_FILENO, "berth-shim %s: %s\n", shim->context->spec.name, e.text);
+    notify(shim);
+}
+
+static void signal_init(const struct shim *shim, int number)
+{
+    if (shim->init_fd >= 0)
+        (void)pidfd_send_signal(shim->init_fd, number, NULL, 0); /* it may have ended */
+}
+
+static void kill_all(struct shim *shim, struct mono now)
+{
+    shim->stage = STAGE_KILL;
+    shim->kill_at = mono_add_s(now, KILL_AGAIN_S);
+    signal_init(shim, SIGKILL); /* takes its pid namespace with it */
+    shim->context->runtime->kill(&shim->context->work);
+}
+
+static void begin_stop(struct shim *shim, enum ipc_end why, uint32_t grace_s, struct mono now)
+{
+    struct mono kill_at = mono_add_s(now, grace_s);
+    if (shim->stage == STAGE_RUNNING) {
+        shim->stage = STAGE_TERM;
+        shim->kill_at = kill_at;
+        shim->status.end = (uint32_t)why;
+        signal_init(shim, SIGTERM);
+        publish(shim, ATTEMPT_STOPPING, ATTEMPT_VOLATILE);
+    } else if (shim->stage == STAGE_TERM && mono_before(kill_at, shim->kill_at)) {
+        shim->kill_at = kill_at; /* asked again, with less patience */
+    }
+    if (shim->stage == STAGE_TERM && !mono_before(now, shim->kill_at))
+        kill_all(shim, now);
+}
+
+static void look_for_stop(struct shim *shim, struct mono now)
+{
+    struct attempt_stop stop;
+    if (attempt_read_stop(shim->context->dir_fd, &stop, NULL) == ERR_OK)
+        begin_stop(shim, (enum ipc_end)stop.end, stop.grace_s, now);
+}
+
+/* When the work must end unless a newer heartbeat is acknowledged. No lease of this boot: at once. */
+static struct mono fence_deadline(const struct shim *shim)
+{
+    const struct attempt_spec *spec = &shim->context->spec;
+    if (spec->fence_after_s == 0)
+        return never;
+    struct attempt_lease lease;
+    if (attempt_read_lease(spec->lease, &lease, NULL) != ERR_OK ||
+        strncmp(lease.boot_id, spec->boot_id, sizeof(lease.boot_id)) != 0)
+        return shim->fence_at;
+    return mono_add_s((struct mono){ lease.sent_ns }, spec->fence_after_s);
+}
+
+static void tick(struct shim *shim, struct mono now)
+{
+    uint32_t grace_s = shim->context->spec.grace_s;
+    if (shim->stage == STAGE_RUNNING && !mono_before(now, shim->limit_at))
+        begin_stop(shim, IPC_END_TIME_LIMIT, grace_s, now);
+    if (shim->stage == STAGE_RUNNING && !mono_before(now, shim->fence_at)) {
+        shim->fence_at = fence_deadline(shim);
+        if (!mono_before(now, shim->fence_at))
+            begin_stop(shim, IPC_END_FENCED, grace_s, now);
+    }
+    if (shim->stage != STAGE_RUNNING && !mono_before(now, shim->kill_at))
+        kill_all(shim, now);
+}
+
+static struct mono earlier(struct mono a, struct mono b)
+{
+    return mono_before(a, b) ? a : b;
+}
+
+static void arm(const struct shim *shim)
+{
+    struct mono next = shim->kill_at;
+    if (shim->init_fd < 0)
+        next = shim->drain_until;
+    else if (shim->stage == STAGE_RUNNING)
+        next = earlier(shim->limit_at, shim->fence_at);
+    struct itimerspec when = { 0 };
+    if (next.ns != never.ns) {
+        int64_t ns = MAX_OF(next.ns, INT64_C(1)); /* 0 would mean: no alarm */
+        when.it_value.tv_sec = ns / NS_PER_S;
+        when.it_value.tv_nsec = ns % NS_PER_S;
+    }
+    (void)timerfd_settime(shim->timer_fd, TFD_TIMER_ABSTIME, &when,
+                          NULL); /* valid by construction */
+}
+
+static void take_output(struct shim *shim, int which)
+{
+    char bytes[LOGSPOOL_RECORD_MAX];
+    ssize_t got = read(shim->outputs[which], bytes, sizeof(bytes));
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        fd_close(fd_take(&shim->outputs[which]));
+        return;
+    }
+    enum logspool_stream stream = which == 0 ? LOGSPOOL_STDOUT : LOGSPOOL_STDERR;
+    logspool_write(shim->spool, stream, (struct str){ bytes, (size_t)got }, clock_wall());
+}
+
+static void take_exit(struct shim *shim)
+{
+    siginfo_t info = { 0 };
+    if (waitid(P_PIDFD, (id_t)shim->init_fd, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
+        return;
+    struct mono now = clock_boottime();
+    fd_close(fd_take(&shim->init_fd));
+    shim->drain_until = (struct mono){ now.ns + DRAIN_MAX_NS };
+    shim->status.ended_ns = now.ns;
+    shim->status.exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
+    shim->status.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+
+    bool is_success = info.si_code == CLD_EXITED && info.si_status == 0;
+    shim->status.is_oom =
+        !is_success && shim->context->runtime->oom_kills(&shim->context->work) > 0 ? 1 : 0;
+    if (shim->status.end == IPC_END_NONE)
+        shim->status.end = shim->status.is_oom == 1 ? IPC_END_OOM : IPC_END_EXIT;
+}
+
+static void take_signals(struct shim *shim, struct mono now)
+{
+    struct signalfd_siginfo info;
+    while (read(shim->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        continue; /* which one does not matter: the files say what is asked */
+    look_for_stop(shim, now);
+}
+
+static bool is_over(const struct shim *shim, struct mono now)
+{
+    if (shim->init_fd >= 0)
+        return false;
+    return (shim->outputs[0] < 0 && shim->outputs[1] < 0) || !mono_before(now, shim->drain_until);
+}
+
+static void watch(struct shim *shim)
+{
+    for (struct mono now = clock_boottime(); !is_over(shim, now); now = clock_boottime()) {
+        if (shim->init_fd >= 0)
+            tick(shim, now);
+        arm(shim);
+        struct pollfd polls[] = {
+            { shim->outputs[0], POLLIN, 0 }, { shim->outputs[1], POLLIN, 0 },
+            { shim->init_fd, POLLIN, 0 },    { shim->signal_fd, POLLIN, 0 },
+            { shim->timer_fd, POLLIN, 0 },
+        };
+        if (poll(polls, COUNT_OF(polls), -1) < 0)
+            continue;
+        for (int i = 0; i < 2; i++)
+            if (polls[i].revents != 0)
+                take_output(shim, i);
+        if (polls[3].revents != 0)
+            take_signals(shim, clock_boottime());
+        uint64_t expirations = 0;
+        if (polls[4].revents != 0)
+            (void)!read(shim->timer_fd, &expirations, sizeof(expirations));
+        if (polls[2].revents != 0)
+            take_exit(shim);
+    }
+}
+
+static enum err open_fds(struct shim *shim, struct error *e)
+{
+    sigset_t signals;
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGURG);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0)
+        return err_errno(e, "block signals");
+    shim->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    shim->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (shim->signal_fd < 0 || shim->timer_fd < 0)
+        return err_errno(e, "make the shim's descriptors");
+    return logspool_open(shim->context->dir_fd, shim->context->spec.log_quota_bytes, &shim->spool,
+                         e);
+}
+
+/* Starts the container on two fresh pipes, whose write ends are closed here again. */
+static enum err start(struct shim *shim, struct error *e)
+{
+    int out[2];
+    int err[2];
+    enum err rc = fd_pipe(out, e);
+    if (rc != ERR_OK)
+        return rc;
+    shim->outputs[0] = out[0];
+    AUTO(fd) int out_write = out[1];
+    rc = fd_pipe(err, e);
+    if (rc != ERR_OK)
+        return rc;
+    shim->outputs[1] = err[0];
+    AUTO(fd) int err_write = err[1];
+
+    const int stdio[3] = { -1, out_write, err_write };
+    pid_t init = -1;
+    rc = shim->context->runtime->start(&shim->context->work, stdio, &init, e);
+    if (rc != ERR_OK)
+        return rc;
+    shim->init_fd = pidfd_open(init, 0);
+    if (shim->init_fd < 0)
+        return err_errno(e, "hold the first process");
+    shim->status.init_pid = init;
+    return ERR_OK;
+}
+
+static void set_deadlines(struct shim *shim)
+{
+    const struct attempt_spec *spec = &shim->context->spec;
+    struct mono started = { shim->status.started_ns };
+    shim->limit_at = spec->time_limit_s > 0 ? mono_add_s(started, spec->time_limit_s) : never;
+    shim->fence_at = spec->fence_after_s > 0 ? started : never;
+    shim->kill_at = never;
+}
+
+/* Nothing runs; says why, so that it is reported like any other end. */
+static void give_up(struct shim *shim, enum ipc_end end, const char *reason)
+{
+    shim->status.end = (uint32_t)end;
+    shim->status.ended_ns = clock_boottime().ns;
+    ipc_text_set(shim->status.reason, reason);
+}
+
+static void live(struct shim *shim)
+{
+    struct error e = { 0 };
+    struct attempt_stop stop;
+    if (attempt_read_stop(shim->context->dir_fd, &stop, NULL) == ERR_OK) {
+        give_up(shim, (enum ipc_end)stop.end, "stopped before it started");
+        return;
+    }
+    enum err rc = open_fds(shim, &e);
+    if (rc == ERR_OK)
+        rc = start(shim, &e);
+    if (rc != ERR_OK) {
+        shim->context->runtime->kill(&shim->context->work);
+        give_up(shim, IPC_END_START_FAILED, e.text);
+        return;
+    }
+    shim->status.started_ns = clock_boottime().ns;
+    set_deadlines(shim);
+    publish(shim, ATTEMPT_RUNNING, ATTEMPT_VOLATILE);
+    look_for_stop(shim, clock_boottime()); /* it may have come before the signal was blocked */
+    watch(shim);
+}
+
+int shim_run(struct shim_context *context, int lock_fd)
+{
+    struct shim shim = {
+        .context = context,
+        .status = { .exit_code = -1 },
+        .outputs = { -1, -1 },
+        .init_fd = -1,
+        .signal_fd = -1,
+        .timer_fd = -1,
+    };
+    memcpy(shim.status.boot_id, context->spec.boot_id, sizeof(shim.status.boot_id));
+    struct error e = { 0 };
+    if (attempt_lock_sign(lock_fd, getpid(), &e) != ERR_OK) {
+        (void)dprintf(STDERR_FILENO, "berth-shim %s: %s\n", context->spec.name, e.text);
+        return 1;
+    }
+    live(&shim);
+    if (shim.spool != NULL)
+        logspool_finish(shim.spool, clock_wall());
+    publish(&shim, ATTEMPT_EXITED, ATTEMPT_DURABLE);
+    logspool_free(shim.spool);
+    return shim_clean(context);
+}
