@@ -1,8 +1,7 @@
 /* The five seams of the engine, over the real machine. */
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -332,7 +331,8 @@ static enum err serve(struct berthd *berthd, struct error *e)
     enum err rc = server_open(berthd, &berthd->server, e);
     if (rc != ERR_OK)
         return rc;
-    (void)sd_notify_send("READY=1", NULL); /* without a service manager nobody listens */
+    if (sd_notify_send("READY=1", e) != ERR_OK)
+        log_warning("the service manager could not be told", LOG_ERR(e));
     log_info("ready", LOG_INT("epoch", engine_state(berthd->engine)->epoch),
              LOG_INT("sequence", engine_state(berthd->engine)->sequence),
              LOG_INT("port", server_port(berthd->server)),
