@@ -57,6 +57,20 @@ static bool check_field_line(struct str line, struct http_refusal *refusal)
     return true;
 }
 
+/* Three words with one space between them: libhttp-parser would take more. */
+static bool check_request_line(struct str line, struct http_refusal *refusal)
+{
+    size_t spaces = 0;
+    bool is_fine = line.size > 0 && line.data[0] != ' ' && line.data[line.size - 1] != ' ';
+    for (size_t i = 0; i < line.size; i++) {
+        spaces += line.data[i] == ' ' ? 1 : 0;
+        is_fine = is_fine && line.data[i] != '\t' &&
+                  (line.data[i] != ' ' || line.data[i - 1] != ' ');
+    }
+    return (is_fine && spaces == 2) ||
+           refuse(refusal, 400, "the request line is not a method, a target and a version");
+}
+
 /* `line` is without its LF. */
 static bool check_line(struct str line, size_t index, struct http_refusal *refusal)
 {
@@ -66,7 +80,7 @@ static bool check_line(struct str line, size_t index, struct http_refusal *refus
     if (has_control(line))
         return refuse(refusal, 400, "a control character in the head");
     if (index == 0)
-        return line.size > 0 || refuse(refusal, 400, "an empty line before the request");
+        return check_request_line(line, refusal);
     return line.size == 0 || check_field_line(line, refusal);
 }
 

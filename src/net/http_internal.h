@@ -87,6 +87,7 @@ struct http_server {
 void http_finish(struct http_request *request);
 /* An answer of our own; the connection closes. */
 void http_refuse(struct channel *channel, struct http_refusal refusal);
+struct http_request *http_request_new(struct channel *channel);
 /* on_end, and the memory. */
 void http_request_free(struct http_request *request, enum http_end end);
 
