@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types, names and attributes cannot stand in any */
 #define MUST_CHECK      __attribute__((warn_unused_result))
 #define PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
 #define COUNT_OF(a)     (sizeof(a) / sizeof((a)[0]))
@@ -23,6 +24,8 @@
     {                                                                                              \
         release(slot);                                                                             \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Moves a pointer out of its variable, so that AUTO no longer frees it. */
 #define TAKE(ptr)                                                                                  \

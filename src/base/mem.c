@@ -31,6 +31,15 @@ void *mem_resize(void *mem, size_t count, size_t size)
     return grown;
 }
 
+void *mem_grow(void *mem, size_t *capacity, size_t want, size_t size)
+{
+    if (want <= *capacity)
+        return mem;
+    size_t doubled = MAX_OF(want, *capacity * 2);
+    *capacity = MAX_OF(doubled, (size_t)8);
+    return mem_resize(mem, *capacity, size);
+}
+
 void mem_free(void *mem)
 {
     free(mem);

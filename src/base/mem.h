@@ -14,6 +14,8 @@ void *mem_new(size_t count, size_t size);
 
 /* Like realloc of `count` items; the new tail is not cleared; never NULL for count > 0. */
 void *mem_resize(void *mem, size_t count, size_t size);
+/* Room for `want` items, at least doubling `*capacity` when it grows: what vec_reserve calls. */
+void *mem_grow(void *mem, size_t *capacity, size_t want, size_t size);
 void mem_free(void *mem);
 char *mem_strdup(const char *text);
 DEFINE_CLEANUP(mem, char *, mem_free)
@@ -60,13 +62,7 @@ void pool_done(struct pool *pool);
         size_t capacity;                                                                           \
     }
 #define vec_reserve(vec, want)                                                                     \
-    do {                                                                                           \
-        if ((want) > (vec)->capacity) {                                                            \
-            size_t grown_ = MAX_OF((size_t)(want), (vec)->capacity * 2);                           \
-            (vec)->capacity = MAX_OF(grown_, (size_t)8);                                           \
-            (vec)->items = mem_resize((vec)->items, (vec)->capacity, sizeof(*(vec)->items));       \
-        }                                                                                          \
-    } while (0)
+    ((vec)->items = mem_grow((vec)->items, &(vec)->capacity, (want), sizeof(*(vec)->items)))
 #define vec_push(vec, item)                                                                        \
     do {                                                                                           \
         vec_reserve((vec), (vec)->count + 1);                                                      \

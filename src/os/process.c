@@ -61,10 +61,11 @@ static void __attribute__((noreturn)) child_fail(int report_fd, const char *step
 
 static void child_reset_signals(void)
 {
+    struct sigaction by_default = { .sa_handler = SIG_DFL };
     sigset_t none;
     (void)sigemptyset(&none);
-    for (int signal_number = 1; signal_number < NSIG; signal_number++)
-        (void)signal(signal_number, SIG_DFL); /* some cannot be changed, which is as well */
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &by_default, NULL); /* some cannot be changed, which is as well */
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 

@@ -24,6 +24,7 @@
 
 #include "base/base.h"
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
 #define FOR_EACH_CASE(c, cases)                                                                    \
     for (__typeof__(&(cases)[0]) c = (cases); c < (cases) + COUNT_OF(cases); c++)
 
@@ -50,7 +51,7 @@ static inline void test_fail(const char *name, const char *what, const char *fil
 static inline uint64_t test_seed(void)
 {
     uint64_t seed = 0;
-    const char *given = getenv("BERTH_TEST_SEED"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    const char *given = getenv("BERTH_TEST_SEED");
     if (given != NULL)
         seed = strtoull(given, NULL, 10);
     else if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))

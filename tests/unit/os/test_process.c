@@ -16,7 +16,7 @@ enum { LONG_MS = 20000, OUTPUT_MAX = 64 * 1024 };
 /* tests/unit/os/child.c; its path comes from meson. */
 static const char *child_path(void)
 {
-    const char *path = getenv("TEST_OS_CHILD"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    const char *path = getenv("TEST_OS_CHILD");
     CHECK("run by meson", path != NULL);
     return path;
 }
