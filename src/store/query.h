@@ -58,6 +58,8 @@ struct audit_row {
 
 typedef enum err ended_workload_fn(void *arg, const struct ended_workload *row, struct error *e);
 typedef enum err usage_row_fn(void *arg, const struct usage_row *row, struct error *e);
+typedef enum err usage_total_fn(void *arg, struct id project, const struct usage_total *total,
+                                struct error *e);
 typedef enum err audit_row_fn(void *arg, const struct audit_row *row, struct error *e);
 
 /* The unexpired answer kept under this key; ERR_NOT_FOUND. One indexed read: cheap enough for the
@@ -78,5 +80,8 @@ enum err query_audit(struct query *query, const struct query_page *page, audit_r
 /* Journal rows of one tenant's feed (none: all) after a sequence, oldest first: feeds that resume. */
 enum err query_events(struct query *query, const struct query_page *page, store_row_fn *each,
                       void *arg, struct error *e) MUST_CHECK;
+/* The ledger: totals of all usage that ever ended, a row a project and class (project none: all). */
+enum err query_totals(struct query *query, struct id project, usage_total_fn *each, void *arg,
+                      struct error *e) MUST_CHECK;
 
 #endif

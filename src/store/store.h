@@ -58,6 +58,7 @@ struct store_row {
     struct actor actor;
     struct id request;
     struct id tenant;
+    struct str object;
     struct str body;
 };
 

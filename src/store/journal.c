@@ -1,0 +1,163 @@
+#include "store/journal.h"
+
+#include <string.h>
+
+/* Little-endian, so that a file can move between machines. */
+static void put_u64(struct buf *out, uint64_t value)
+{
+    uint8_t bytes[8];
+    for (unsigned i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
+    buf_add(out, bytes, sizeof(bytes));
+}
+
+static void put_str(struct buf *out, struct str text)
+{
+    put_u64(out, text.size);
+    buf_add_str(out, text);
+}
+
+static void put_id(struct buf *out, struct id id)
+{
+    put_u64(out, id.hi);
+    put_u64(out, id.lo);
+}
+
+void journal_encode(struct buf *out, const struct store_row *row)
+{
+    put_u64(out, row->sequence);
+    put_u64(out, (uint64_t)row->type);
+    put_u64(out, row->version);
+    put_u64(out, (uint64_t)row->at.ns);
+    put_u64(out, (uint64_t)row->wall.ns);
+    put_str(out, str_of(enum_name(&role_names, row->actor.role)));
+    put_id(out, row->actor.tenant);
+    put_id(out, row->actor.token);
+    put_id(out, row->actor.node);
+    put_str(out, row->actor.name);
+    put_id(out, row->request);
+    put_id(out, row->tenant);
+    put_str(out, row->object);
+    put_str(out, row->body);
+}
+
+static bool cut_u64(struct str *bytes, uint64_t *out)
+{
+    if (bytes->size < 8)
+        return false;
+    *out = 0;
+    for (unsigned i = 0; i < 8; i++)
+        *out |= (uint64_t)(uint8_t)bytes->data[i] << (8 * i);
+    *bytes = (struct str){ bytes->data + 8, bytes->size - 8 };
+    return true;
+}
+
+static bool cut_i64(struct str *bytes, int64_t *out)
+{
+    uint64_t value = 0;
+    if (!cut_u64(bytes, &value))
+        return false;
+    memcpy(out, &value, sizeof(*out));
+    return true;
+}
+
+static bool cut_str(struct str *bytes, struct str *out)
+{
+    uint64_t size = 0;
+    if (!cut_u64(bytes, &size) || size > bytes->size)
+        return false;
+    *out = (struct str){ bytes->data, (size_t)size };
+    *bytes = (struct str){ bytes->data + size, bytes->size - (size_t)size };
+    return true;
+}
+
+static bool cut_id(struct str *bytes, struct id *out)
+{
+    return cut_u64(bytes, &out->hi) && cut_u64(bytes, &out->lo);
+}
+
+bool journal_decode(struct str *bytes, struct store_row *out)
+{
+    struct store_row row = { 0 };
+    struct str role = { 0 };
+    uint64_t type = 0;
+    uint64_t version = 0;
+    unsigned role_value = 0;
+    bool is_row = cut_u64(bytes, &row.sequence) && cut_u64(bytes, &type) &&
+                  cut_u64(bytes, &version) && cut_i64(bytes, &row.at.ns) &&
+                  cut_i64(bytes, &row.wall.ns) && cut_str(bytes, &role) &&
+                  cut_id(bytes, &row.actor.tenant) && cut_id(bytes, &row.actor.token) &&
+                  cut_id(bytes, &row.actor.node) && cut_str(bytes, &row.actor.name) &&
+                  cut_id(bytes, &row.request) && cut_id(bytes, &row.tenant) &&
+                  cut_str(bytes, &row.object) && cut_str(bytes, &row.body);
+    if (!is_row || type > UINT32_MAX || version > UINT32_MAX)
+        return false;
+    (void)enum_parse(&role_names, role, &role_value); /* unnamed: ROLE_NONE */
+    row.type = (enum event_type)type;
+    row.version = (unsigned)version;
+    row.actor.role = (enum role)role_value;
+    *out = row;
+    return true;
+}
+
+void journal_encode_checked(struct buf *out, const struct store_row *row, uint64_t check)
+{
+    journal_encode(out, row);
+    put_u64(out, check);
+}
+
+bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check)
+{
+    return journal_decode(bytes, out) && cut_u64(bytes, check);
+}
+
+uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded)
+{
+    uint8_t chained[16];
+    memcpy(chained, key->bytes, sizeof(chained));
+    for (unsigned i = 0; i < 8; i++)
+        chained[i] ^= (uint8_t)(previous >> (8 * i));
+    return siphash(chained, encoded.data, encoded.size);
+}
+
+struct store_row journal_row_of(const struct store_event *event)
+{
+    const struct event *ev = event->event;
+    return (struct store_row){
+        .sequence = ev->sequence,
+        .type = ev->type,
+        .version = ev->version,
+        .at = ev->at,
+        .wall = ev->wall,
+        .actor = ev->actor,
+        .request = ev->request,
+        .tenant = ev->tenant,
+        .object = event->object,
+        .body = event->body,
+    };
+}
+
+enum err journal_step(struct journal_walk *walk, const struct store_row *row, uint64_t check,
+                      struct error *e)
+{
+    if (row->sequence != walk->sequence + 1)
+        return err_set(e, ERR_CORRUPT,
+                       "the journal has a gap: event %llu follows %llu; restore a backup with "
+                       "berthd restore",
+                       (unsigned long long)row->sequence, (unsigned long long)walk->sequence);
+    buf_clear(&walk->scratch);
+    journal_encode(&walk->scratch, row);
+    if (journal_check(&walk->key, walk->check, buf_str(&walk->scratch)) != check)
+        return err_set(e, ERR_CORRUPT,
+                       "event %llu of the journal is not what was written; restore a backup with "
+                       "berthd restore",
+                       (unsigned long long)row->sequence);
+    walk->sequence = row->sequence;
+    walk->check = check;
+    return ERR_OK;
+}
+
+void journal_walk_done(struct journal_walk *walk)
+{
+    buf_done(&walk->scratch);
+}

@@ -1,0 +1,40 @@
+/*
+ * journal.h - one journal row as bytes: what its check covers and what archived segments hold.
+ *
+ * The check of a row is SipHash(store key, check of the row before | bytes of the row): a row that was
+ * changed, lost, repeated or taken from another store breaks the chain, and the reader knows where.
+ */
+#ifndef STORE_JOURNAL_H
+#define STORE_JOURNAL_H
+
+#include "store/store.h"
+
+struct journal_key {
+    uint8_t bytes[16];
+};
+
+/* Appends the row to `out`. */
+void journal_encode(struct buf *out, const struct store_row *row);
+/* Cuts a row off `*bytes`; false: they are not rows. The row borrows from them. */
+bool journal_decode(struct str *bytes, struct store_row *out);
+/* The same with the row's check behind it, as segments hold them. */
+void journal_encode_checked(struct buf *out, const struct store_row *row, uint64_t check);
+bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check);
+uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded);
+
+/* The row that an event becomes; borrows from it. */
+struct store_row journal_row_of(const struct store_event *event);
+
+/* Walks rows with a check each, verifying chain and order. */
+struct journal_walk {
+    struct journal_key key;
+    uint64_t sequence; /* of the last row seen */
+    uint64_t check;    /* of the last row seen */
+    struct buf scratch;
+};
+MUST_CHECK enum err journal_step(struct journal_walk *walk, const struct store_row *row,
+                                 uint64_t check, struct error *e);
+void journal_walk_done(struct journal_walk *walk);
+DEFINE_CLEANUP_AT(journal_walk, struct journal_walk, journal_walk_done)
+
+#endif
