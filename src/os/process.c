@@ -66,7 +66,7 @@ static void child_reset_signals(void)
     (void)sigemptyset(&none);
     for (int number = 1; number < NSIG; number++)
         (void)sigaction(number, &by_default, NULL); /* some cannot be changed, which is as well */
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
 /*

@@ -24,9 +24,10 @@
 
 #include "base/base.h"
 
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration */
 #define FOR_EACH_CASE(c, cases)                                                                    \
     for (__typeof__(&(cases)[0]) c = (cases); c < (cases) + COUNT_OF(cases); c++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #define CHECK(name, ok)                                                                            \
     do {                                                                                           \
