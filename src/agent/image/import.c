@@ -19,11 +19,19 @@
 
 enum { INDEX_DEPTH_MAX = 4, MAGIC_SIZE = 6, TAR_EXIT_S = 60 };
 
+/* A layer that is unpacked in work/<its place in the list> and not yet where it belongs. */
+struct staged {
+    struct image_digest blobs[IMAGE_LAYERS_MAX];
+    size_t count;
+};
+
 /* One import under way: what it has found out so far. */
 struct importer {
     struct image_store *store;
     const struct image_import *import;
-    int source_fd;       /* owned: the layout, the tarball, or tar's output */
+    int source_fd;        /* owned: the layout, the tarball, or tar's output */
+    store_path_text work; /* a directory in tmp/ for all that is not finished */
+    struct staged staged;
     struct buf manifest; /* text */
     struct buf config;   /* text */
     struct image_digest image;
@@ -35,6 +43,8 @@ struct importer {
 static void importer_done(struct importer *importer)
 {
     fd_close(fd_take(&importer->source_fd));
+    if (importer->work[0] != '\0')
+        remove_tree(importer->work);
     buf_done(&importer->manifest);
     buf_done(&importer->config);
 }
@@ -112,14 +122,16 @@ static enum err read_text_blob(const struct importer *importer, const struct ima
     return ERR_OK;
 }
 
-/* JSON is parsed in the sandbox too, in an empty directory that goes afterwards. */
+/* JSON is parsed in the sandbox too, in an empty directory. */
 static enum err parse_text(const struct importer *importer, enum unpack_task task, struct str text,
                            struct unpack_result *out, struct error *e)
 {
-    store_path_text path;
+    char path[PATH_MAX];
     AUTO(fd) int dir_fd = -1;
     const struct unpack_env *env = &importer->store->env;
-    enum err rc = unpack_make_dir(env, store_temporary(importer->store, path), &dir_fd, e);
+    enum err rc = path_format(path, e, "%s/text", importer->work);
+    if (rc == ERR_OK)
+        rc = unpack_make_dir(env, path, &dir_fd, e);
     if (rc != ERR_OK)
         return rc;
     const struct unpack_job job = { .task = task,
@@ -209,20 +221,28 @@ static enum err read_config(struct importer *importer, struct error *e)
     return ERR_OK;
 }
 
-/* Puts a complete layer where it belongs; a concurrent import of the same one may have been first. */
-static enum err publish_layer(const struct importer *importer, const char *made,
-                              const struct image_digest *blob, struct error *e)
+/*
+ * Puts the complete layers where they belong, after one sync for all of them. A concurrent import of
+ * the same layer may have been first, or the image has it twice.
+ */
+static enum err publish_layers(const struct importer *importer, struct error *e)
 {
-    store_path_text path;
-    store_digest_path(importer->store, path, "layers", blob);
-    AUTO(fd) int fd = open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO(fd) int fd = open(importer->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return err_errno(e, "open %s", made);
-    if (syncfs(fd) != 0)
-        return err_errno(e, "sync the layer");
-    if (rename(made, path) == 0)
-        return file_sync_parent(path, e);
-    return errno == EEXIST || errno == ENOTEMPTY ? ERR_OK : err_errno(e, "rename %s", made);
+        return err_errno(e, "open %s", importer->work);
+    if (importer->staged.count > 0 && syncfs(fd) != 0)
+        return err_errno(e, "sync the layers");
+    store_path_text path;
+    for (size_t i = 0; i < importer->staged.count; i++) {
+        char made[PATH_MAX];
+        enum err rc = path_format(made, e, "%s/%zu", importer->work, i);
+        if (rc != ERR_OK)
+            return rc;
+        store_digest_path(importer->store, path, "layers", &importer->staged.blobs[i]);
+        if (rename(made, path) != 0 && errno != EEXIST && errno != ENOTEMPTY)
+            return err_errno(e, "rename %s", made);
+    }
+    return importer->staged.count > 0 ? file_sync_parent(path, e) : ERR_OK;
 }
 
 /* `want` is NULL for a tarball, whose digests nobody has told us. */
@@ -241,20 +261,27 @@ static enum err check_layer(const struct image_layer *want, const struct unpack_
     return ERR_OK;
 }
 
-/* `work` is a directory of its own below tmp/, which the caller removes if it is still there. */
-static enum err unpack_into(struct importer *importer, int blob_fd, const char *work,
-                            const struct image_layer *want, struct image_layer *out,
-                            struct error *e)
+/* Makes work/<n>/fs to unpack into. */
+static enum err make_layer_dir(const struct importer *importer, char out[PATH_MAX], int *fd,
+                               struct error *e)
 {
-    const struct unpack_env *env = &importer->store->env;
     char fs[PATH_MAX];
-    enum err rc = path_format(fs, e, "%s/fs", work);
+    enum err rc = path_format(out, e, "%s/%zu", importer->work, importer->staged.count);
+    if (rc == ERR_OK)
+        rc = path_format(fs, e, "%s/fs", out);
     if (rc != ERR_OK)
         return rc;
-    if (mkdir(work, 0700) != 0)
-        return err_errno(e, "make %s", work);
+    if (mkdir(out, 0700) != 0)
+        return err_errno(e, "make %s", out);
+    return unpack_make_dir(&importer->store->env, fs, fd, e);
+}
+
+static enum err unpack_layer(struct importer *importer, int blob_fd, const struct image_layer *want,
+                             struct image_layer *out, struct error *e)
+{
+    char dir[PATH_MAX];
     AUTO(fd) int dir_fd = -1;
-    rc = unpack_make_dir(env, fs, &dir_fd, e);
+    enum err rc = make_layer_dir(importer, dir, &dir_fd, e);
     if (rc != ERR_OK)
         return rc;
     const struct unpack_job job = {
@@ -266,29 +293,19 @@ static enum err unpack_into(struct importer *importer, int blob_fd, const char *
     };
     struct unpack_result result;
     struct unpack_blob blob;
-    rc = unpack_run(env, &job, &result, &blob, e);
+    rc = unpack_run(&importer->store->env, &job, &result, &blob, e);
     if (rc == ERR_OK)
         rc = check_layer(want, &blob, &result.layer.diff_id, e);
     if (rc != ERR_OK)
         return rc;
     const struct layer_meta meta = { result.layer.diff_id, result.layer.bytes, result.layer.entries,
                                      result.layer.is_opaque != 0 };
-    rc = store_write_meta(work, &meta, e);
-    if (rc == ERR_OK)
-        rc = publish_layer(importer, work, &blob.digest, e);
-    if (rc == ERR_OK)
-        *out = (struct image_layer){ blob.digest, meta.diff_id, blob.size };
-    return rc;
-}
-
-static enum err unpack_layer(struct importer *importer, int blob_fd, const struct image_layer *want,
-                             struct image_layer *out, struct error *e)
-{
-    store_path_text work;
-    store_temporary(importer->store, work);
-    enum err rc = unpack_into(importer, blob_fd, work, want, out, e);
-    remove_tree(work); /* gone already when it was published */
-    return rc;
+    rc = store_write_meta(dir, &meta, e);
+    if (rc != ERR_OK)
+        return rc;
+    importer->staged.blobs[importer->staged.count++] = blob.digest;
+    *out = (struct image_layer){ blob.digest, meta.diff_id, blob.size };
+    return ERR_OK;
 }
 
 /* The layer is here already; whoever imports must still hold all of its bytes. */
@@ -522,7 +539,11 @@ static enum err import_locked(struct importer *importer, enum image_source_kind 
     enum err rc = store_lock_shared(importer->store, &lock, e);
     if (rc != ERR_OK)
         return rc;
+    if (mkdir(store_temporary(importer->store, importer->work), 0700) != 0)
+        return err_errno(e, "make %s", importer->work);
     rc = import[kind](importer, e);
+    if (rc == ERR_OK)
+        rc = publish_layers(importer, e);
     return rc == ERR_OK ? publish_image(importer, e) : rc;
 }
 

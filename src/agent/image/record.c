@@ -8,6 +8,7 @@
 
 #include "agent/image/path.h"
 #include "agent/image/store_internal.h"
+#include "os/fd.h"
 #include "os/file.h"
 
 enum { RECORD_MAX = 64 * 1024 };
@@ -135,7 +136,10 @@ enum err store_write_meta(const char *layer_dir, const struct layer_meta *meta, 
     add_digest(&text, &meta->diff_id);
     buf_format(&text, "\nbytes %lld\nentries %lld\nopaque %d\n", (long long)meta->bytes,
                (long long)meta->entries, meta->is_opaque ? 1 : 0);
-    return file_write_atomic(path, buf_str(&text), 0600, e);
+    AUTO(fd) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_errno(e, "create %s", path);
+    return fd_write_full(fd, text.data, text.size, e);
 }
 
 static bool parse_meta(struct str rest, struct layer_meta *out)

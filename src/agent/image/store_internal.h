@@ -55,6 +55,7 @@ struct layer_meta {
 MUST_CHECK enum err store_read_meta(const struct image_store *store,
                                     const struct image_digest *blob, struct layer_meta *out,
                                     struct error *e);
+/* Into a directory nobody knows yet; the caller syncs. */
 MUST_CHECK enum err store_write_meta(const char *layer_dir, const struct layer_meta *meta,
                                      struct error *e);
 bool store_has_layer(const struct image_store *store, const struct image_digest *blob);
