@@ -64,8 +64,8 @@ static bool check_request_line(struct str line, struct http_refusal *refusal)
     bool is_fine = line.size > 0 && line.data[0] != ' ' && line.data[line.size - 1] != ' ';
     for (size_t i = 0; i < line.size; i++) {
         spaces += line.data[i] == ' ' ? 1 : 0;
-        is_fine = is_fine && line.data[i] != '\t' &&
-                  (line.data[i] != ' ' || line.data[i - 1] != ' ');
+        is_fine =
+            is_fine && line.data[i] != '\t' && (line.data[i] != ' ' || line.data[i - 1] != ' ');
     }
     return (is_fine && spaces == 2) ||
            refuse(refusal, 400, "the request line is not a method, a target and a version");

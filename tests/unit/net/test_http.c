@@ -107,7 +107,7 @@ static const struct abuse_case abuse_cases[] = {
       "POST /a HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nfffffffff\r\n", 0, 400, false },
     { "a trailer",
       "POST /a HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n", 0, 400, false },
-    { "garbage", "\x16\x03\x01\x02\x00\x01\x00\n\n", 0, 400, false },
+    { "garbage", WITH_NUL("\x16\x03\x01\x02\x00\x01\x00\n\n"), 400, false },
 };
 /* clang-format on */
 
