@@ -42,10 +42,12 @@
             test_fail((name), (e)->text, __FILE__, __LINE__);                                      \
     } while (0)
 
-static inline void test_fail(const char *name, const char *what, const char *file, int line)
+static inline void __attribute__((noreturn))
+test_fail(const char *name, const char *what, const char *file, int line)
 {
     print_error("%s:%d: %s: %s\n", file, line, name, what);
-    _fail(file, line);
+    _fail(file, line); /* jumps, but does not say so to compilers */
+    abort();
 }
 
 /* A new seed each run, printed; BERTH_TEST_SEED repeats a run. */
