@@ -96,7 +96,8 @@ static enum err corrupt(struct error *e, const struct event *event)
 {
     if (e != NULL)
         e->code = ERR_CORRUPT;
-    return err_wrap(e, ERR_CORRUPT, "body of a %s event", event_name(event->type));
+    const char *name = event_name(event->type);
+    return err_wrap(e, ERR_CORRUPT, "stored %s event", name != NULL ? name : "unknown");
 }
 
 enum err event_body_decode(struct str body, struct arena *arena, struct event *out, struct error *e)
@@ -141,7 +142,6 @@ static const struct field actor_fields[] = {
 static const struct schema actor_schema = SCHEMA("Actor", actor_fields, "who did it");
 #undef OF
 
-/* The head of a line; the payload follows as "body". */
 #define OF struct event
 static const struct field head_fields[] = {
     { F(U64, sequence) },
@@ -151,9 +151,10 @@ static const struct field head_fields[] = {
     { F(ID, request), .id_kind = ID_REQUEST },
     { F(ID, tenant), .id_kind = ID_TENANT },
 };
-static const struct schema head_schema = SCHEMA("Event", head_fields, "an event");
+static const struct schema head_schema = SCHEMA("EventHead", head_fields, "about an event");
 #undef OF
 
+/* A line: {"type":..,"version":..,"head":{..},"body":{..}}, in this order. */
 void event_line_encode(const struct event *event, struct buf *out)
 {
     const struct schema *schema = event_schema(event->type, event->version);
@@ -163,29 +164,100 @@ void event_line_encode(const struct event *event, struct buf *out)
     json_begin_object(&w);
     json_put_text(&w, "type", event_name(event->type));
     json_put_i64(&w, "version", event->version);
-    schema_encode_members(&w, &head_schema, event, WIRE_STORED, NULL);
+    json_key(&w, "head");
+    schema_encode(&w, &head_schema, event, WIRE_STORED, NULL);
     json_key(&w, "body");
     schema_encode(&w, schema, payload_in(event), WIRE_STORED, NULL);
     json_end_object(&w);
 }
 
-enum err event_line_decode(struct str line, struct arena *arena, struct event *out, struct error *e)
-{
-    AUTO(json) json_t *json = NULL;
-    if (json_read(line, 0, &json, e) != ERR_OK)
-        return err_wrap(e, ERR_CORRUPT, "event");
+struct line {
+    struct json_cursor c;
+    bool is_first;
+    struct arena *arena;
+};
 
+/* To the value of the next member, which must be that one. */
+static enum err next_member(struct line *line, const char *name, enum json_kind kind,
+                            struct error *e)
+{
+    struct str key;
+
+    if (!json_cursor_next_key(&line->c, &line->is_first, line->arena, &key)) {
+        if (line->c.problem != NULL)
+            return json_cursor_error(&line->c, e);
+    } else if (str_is(key, name) && json_cursor_peek(&line->c) == kind) {
+        return ERR_OK;
+    }
+    return err_set(e, ERR_CORRUPT, "event without \"%s\" where it belongs", name);
+}
+
+static enum err read_type(struct line *line, struct event *out, struct error *e)
+{
+    struct str name;
+    enum err rc = next_member(line, "type", JSON_KIND_STRING, e);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (!json_cursor_string(&line->c, line->arena, &name))
+        return json_cursor_error(&line->c, e);
+    if (!event_parse_name(name, &out->type))
+        return err_set(e, ERR_CORRUPT, "event of the unknown type \"%.*s\"", STR_ARG(name));
+    return ERR_OK;
+}
+
+static enum err read_version(struct line *line, struct event *out, struct error *e)
+{
+    bool is_integer = false;
+    int64_t version = 0;
+    enum err rc = next_member(line, "version", JSON_KIND_NUMBER, e);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (!json_cursor_number(&line->c, &is_integer, &version))
+        return json_cursor_error(&line->c, e);
+    out->version = version > 0 && version < INT32_MAX ? (unsigned)version : 0;
+    return event_schema(out->type, out->version) != NULL ? ERR_OK : unknown_event(out, e);
+}
+
+static enum err read_part(struct line *line, const char *name, const struct schema *schema,
+                          void *out, struct error *e)
+{
+    enum err rc = next_member(line, name, JSON_KIND_OBJECT, e);
+
+    if (rc != ERR_OK)
+        return rc;
+    return schema_decode_at(schema, &line->c, UNKNOWN_IGNORED, line->arena, out, e);
+}
+
+static enum err read_line(struct line *line, struct event *out, struct error *e)
+{
+    struct str key;
+    enum err rc = read_type(line, out, e);
+
+    if (rc == ERR_OK)
+        rc = read_version(line, out, e);
+    if (rc == ERR_OK)
+        rc = read_part(line, "head", &head_schema, out, e);
+    if (rc == ERR_OK)
+        rc = read_part(line, "body", event_schema(out->type, out->version), payload_of(out), e);
+    if (rc != ERR_OK)
+        return rc;
+    if (json_cursor_next_key(&line->c, &line->is_first, line->arena, &key))
+        return err_set(e, ERR_CORRUPT, "event with more than its body");
+    if (line->c.problem != NULL || !json_cursor_end(&line->c))
+        return json_cursor_error(&line->c, e);
+    return ERR_OK;
+}
+
+enum err event_line_decode(struct str text, struct arena *arena, struct event *out, struct error *e)
+{
+    struct line line = { json_cursor_of(text), true, arena };
     struct event event = { 0 };
-    const char *name = json_string_value(json_object_get(json, "type"));
-    event.version = (unsigned)json_integer_value(json_object_get(json, "version"));
-    if (!event_parse_name(str_of(name), &event.type))
-        return err_set(e, ERR_CORRUPT, "event of an unknown type \"%s\"", name != NULL ? name : "");
-    const struct schema *schema = event_schema(event.type, event.version);
-    if (schema == NULL)
-        return unknown_event(&event, e);
-    if (schema_decode(&head_schema, json, UNKNOWN_IGNORED, arena, &event, e) != ERR_OK ||
-        schema_decode(schema, json_object_get(json, "body"), UNKNOWN_IGNORED, arena,
-                      payload_of(&event), e) != ERR_OK)
+
+    if (json_cursor_peek(&line.c) != JSON_KIND_OBJECT || !json_cursor_enter(&line.c))
+        return err_set(e, ERR_CORRUPT, "an event expected, but the line holds something else");
+    if (read_line(&line, &event, e) != ERR_OK)
         return corrupt(e, &event);
     *out = event;
     return ERR_OK;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/utf8.h"
+
 static uint64_t level_bit(const struct json_writer *w)
 {
     return UINT64_C(1) << w->depth;
@@ -82,33 +84,6 @@ void json_key(struct json_writer *w, const char *key)
     buf_add_char(w->out, '"');
     buf_add(w->out, key, size);
     buf_add(w->out, "\":", 2);
-}
-
-/* Length of the valid UTF-8 sequence at `at`; 0: there is none. */
-static size_t utf8_length(const uint8_t *at, size_t left)
-{
-    uint8_t lead = at[0];
-    size_t size = 0;
-    uint8_t low = 0x80;
-    uint8_t high = 0xbf;
-
-    if (lead >= 0xc2 && lead <= 0xdf) {
-        size = 2;
-    } else if (lead >= 0xe0 && lead <= 0xef) {
-        size = 3;
-        low = lead == 0xe0 ? 0xa0 : low;
-        high = lead == 0xed ? 0x9f : high; /* no surrogates */
-    } else if (lead >= 0xf0 && lead <= 0xf4) {
-        size = 4;
-        low = lead == 0xf0 ? 0x90 : low;
-        high = lead == 0xf4 ? 0x8f : high; /* not beyond U+10FFFF */
-    }
-    if (size == 0 || size > left || at[1] < low || at[1] > high)
-        return 0;
-    for (size_t i = 2; i < size; i++)
-        if (at[i] < 0x80 || at[i] > 0xbf)
-            return 0;
-    return size;
 }
 
 static bool is_plain(uint8_t c)

@@ -16,6 +16,7 @@
 
 #include "base/id.h"
 #include "model/kinds.h"
+#include "wire/json_cursor.h"
 #include "wire/json_read.h"
 #include "wire/json_writer.h"
 
@@ -118,10 +119,15 @@ enum unknown_fields { UNKNOWN_REFUSED, UNKNOWN_IGNORED };
  */
 enum err schema_decode(const struct schema *schema, const json_t *json, enum unknown_fields unknown,
                        struct arena *arena, void *object, struct error *e) MUST_CHECK;
-/* The same from text. */
+/* The same from text: the way that costs no tree. */
 enum err schema_decode_text(const struct schema *schema, struct str text,
                             enum unknown_fields unknown, struct arena *arena, void *object,
                             struct error *e) MUST_CHECK;
+
+/* The same of the value at the cursor, which then stands behind it. */
+enum err schema_decode_at(const struct schema *schema, struct json_cursor *c,
+                          enum unknown_fields unknown, struct arena *arena, void *object,
+                          struct error *e) MUST_CHECK;
 
 /* Writes the JSON Schema (2020-12) of a table's PUBLIC or request form; nested tables are written as
  * references to "#/components/schemas/NAME" and passed to `nested`, once for every mention. */

@@ -1,6 +1,6 @@
 /*
- * schema_read.c - from JSON to structs: one loop over a table, every bound checked before memory is
- * taken, every refusal with the path of the field at fault.
+ * schema_read.c - from JSON to structs: one pass over the text, each member looked up in its table,
+ * every bound checked before memory is taken, every refusal with the path of the field at fault.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -16,11 +16,12 @@ enum { STRING_MAX = 1 << 20, ITEMS_MAX = 1 << 16, RAW_MAX = 1 << 20 };
 /* Where in the document we are: links on the stack, spelled out only for a refusal. */
 struct path {
     const struct path *parent;
-    const char *name; /* NULL: an index */
+    struct str name; /* data NULL: an index */
     size_t index;
 };
 
 struct decoder {
+    struct json_cursor *c;
     struct arena *arena;
     enum unknown_fields unknown;
     struct error *e;
@@ -34,8 +35,9 @@ static void path_text(const struct path *path, struct buf *out)
     for (; path != NULL && depth < COUNT_OF(way); path = path->parent)
         way[depth++] = path;
     while (depth-- > 0) {
-        if (way[depth]->name != NULL)
-            buf_format(out, "%s%s", out->size > 0 ? "." : "", way[depth]->name);
+        const struct str name = way[depth]->name;
+        if (name.data != NULL)
+            buf_format(out, "%s%.*s", out->size > 0 ? "." : "", STR_ARG(name));
         else
             buf_format(out, "[%zu]", way[depth]->index);
     }
@@ -59,35 +61,54 @@ static enum err refuse(const struct decoder *d, const struct path *path, const c
     return err_field(d->e, where.data, "%s: %s", where.data, what);
 }
 
-static struct str string_of(const json_t *json)
+/* What the cursor found wrong with the text itself. */
+static enum err malformed(const struct decoder *d)
 {
-    return (struct str){ json_string_value(json), json_string_length(json) };
+    return json_cursor_error(d->c, d->e);
+}
+
+static bool is_next(const struct decoder *d, enum json_kind kind)
+{
+    return json_cursor_peek(d->c) == kind;
 }
 
 /* ---- scalars ------------------------------------------------------------------------------- */
 
-static enum err read_string(const struct decoder *d, const struct path *path, const json_t *json,
-                            const struct field *field, struct str *out)
+static enum err check_size(const struct decoder *d, const struct path *path,
+                           const struct field *field, size_t size)
 {
-    if (!json_is_string(json))
-        return refuse(d, path, "must be a string");
-    struct str value = string_of(json);
     int64_t max = field->max != 0 ? field->max : STRING_MAX;
-    if ((int64_t)value.size > max)
-        return refuse(d, path, "has %zu bytes, at most %" PRId64 " are allowed", value.size, max);
-    if ((int64_t)value.size < field->min)
+
+    if ((int64_t)size > max)
+        return refuse(d, path, "has %zu bytes, at most %" PRId64 " are allowed", size, max);
+    if ((int64_t)size < field->min)
         return refuse(d, path, "must have at least %" PRId64 " bytes", field->min);
-    *out = str_copy(d->arena, value);
     return ERR_OK;
 }
 
-static enum err read_integer(const struct decoder *d, const struct path *path, const json_t *json,
+static enum err read_string(const struct decoder *d, const struct path *path,
+                            const struct field *field, struct str *out)
+{
+    if (!is_next(d, JSON_KIND_STRING))
+        return refuse(d, path, "must be a string");
+    if (!json_cursor_string(d->c, d->arena, out))
+        return malformed(d);
+    return check_size(d, path, field, out->size);
+}
+
+static enum err read_integer(const struct decoder *d, const struct path *path,
                              const struct field *field, int64_t *out)
 {
     bool is_bounded = field->min != 0 || field->max != 0;
-    if (!json_is_integer(json))
+    bool is_integer = false;
+    int64_t value = 0;
+
+    if (!is_next(d, JSON_KIND_NUMBER))
         return refuse(d, path, "must be an integer");
-    int64_t value = json_integer_value(json);
+    if (!json_cursor_number(d->c, &is_integer, &value))
+        return malformed(d);
+    if (!is_integer)
+        return refuse(d, path, "must be an integer of 64 bits");
     if (is_bounded && (value < field->min || value > field->max))
         return refuse(d, path, "%" PRId64 " is not in %" PRId64 "..%" PRId64, value, field->min,
                       field->max);
@@ -95,22 +116,35 @@ static enum err read_integer(const struct decoder *d, const struct path *path, c
     return ERR_OK;
 }
 
-static enum err read_unsigned(const struct decoder *d, const struct path *path, const json_t *json,
-                              uint64_t *out)
+static enum err read_unsigned(const struct decoder *d, const struct path *path, uint64_t *out)
 {
-    if (!json_is_integer(json) || json_integer_value(json) < 0)
-        return refuse(d, path, "must be an integer, not below 0");
-    *out = (uint64_t)json_integer_value(json);
+    const struct field any = { .kind = FIELD_I64, .min = 0, .max = INT64_MAX };
+    int64_t value = 0;
+    enum err rc = read_integer(d, path, &any, &value);
+
+    if (rc == ERR_OK)
+        *out = (uint64_t)value;
+    return rc;
+}
+
+static enum err read_bool(const struct decoder *d, const struct path *path, bool *out)
+{
+    bool is_true = is_next(d, JSON_KIND_TRUE);
+    if (!is_true && !is_next(d, JSON_KIND_FALSE))
+        return refuse(d, path, "must be true or false");
+    if (!json_cursor_word(d->c))
+        return malformed(d);
+    *out = is_true;
     return ERR_OK;
 }
 
-static enum err read_bool(const struct decoder *d, const struct path *path, const json_t *json,
-                          bool *out)
+/* A string that is turned into something else; empty when the value is no string. */
+static enum err read_text(const struct decoder *d, struct str *out)
 {
-    if (!json_is_boolean(json))
-        return refuse(d, path, "must be true or false");
-    *out = json_is_true(json);
-    return ERR_OK;
+    *out = (struct str){ "", 0 };
+    if (!is_next(d, JSON_KIND_STRING))
+        return ERR_OK;
+    return json_cursor_string(d->c, d->arena, out) ? ERR_OK : malformed(d);
 }
 
 static enum err refuse_name(const struct decoder *d, const struct path *path,
@@ -126,11 +160,15 @@ static enum err refuse_name(const struct decoder *d, const struct path *path,
     return refuse(d, path, "must be one of: %s", list.data != NULL ? list.data : "");
 }
 
-static enum err read_enum(const struct decoder *d, const struct path *path, const json_t *json,
+static enum err read_enum(const struct decoder *d, const struct path *path,
                           const struct field *field, void *out)
 {
     unsigned value = 0;
-    if (!json_is_string(json) || !enum_parse(field->names, string_of(json), &value))
+    struct str text;
+    enum err rc = read_text(d, &text);
+    if (rc != ERR_OK)
+        return rc;
+    if (!enum_parse(field->names, text, &value))
         return refuse_name(d, path, field);
     if (field->size == sizeof(int64_t))
         *(int64_t *)out = (int64_t)value;
@@ -139,23 +177,29 @@ static enum err read_enum(const struct decoder *d, const struct path *path, cons
     return ERR_OK;
 }
 
-static enum err read_id(const struct decoder *d, const struct path *path, const json_t *json,
-                        const struct field *field, struct id *out)
+static enum err read_id(const struct decoder *d, const struct path *path, const struct field *field,
+                        struct id *out)
 {
-    struct str text = json_is_string(json) ? string_of(json) : (struct str){ 0 };
     bool is_project = field->kind == FIELD_PROJECT;
     enum id_kind kind = is_project ? ID_PROJECT : field->id_kind;
+    struct str text;
+    enum err rc = read_text(d, &text);
 
+    if (rc != ERR_OK)
+        return rc;
     if (id_parse(kind, text, out) || (is_project && id_parse(ID_TENANT, text, out)))
         return ERR_OK;
     return refuse(d, path, "must be an id that begins with \"%s\"", id_prefix(kind));
 }
 
-static enum err read_hex(const struct decoder *d, const struct path *path, const json_t *json,
+static enum err read_hex(const struct decoder *d, const struct path *path,
                          const struct field *field, uint8_t *out)
 {
-    struct str text = json_is_string(json) ? string_of(json) : (struct str){ 0 };
+    struct str text;
+    enum err rc = read_text(d, &text);
 
+    if (rc != ERR_OK)
+        return rc;
     if (field->kind == FIELD_DIGEST && str_starts(text, STR("sha256:")))
         (void)str_cut(&text, ':');
     if (!hex_decode(text, out, field->size))
@@ -163,52 +207,73 @@ static enum err read_hex(const struct decoder *d, const struct path *path, const
     return ERR_OK;
 }
 
-static enum err read_wall(const struct decoder *d, const struct path *path, const json_t *json,
-                          struct wall *out)
+static enum err read_wall(const struct decoder *d, const struct path *path, struct wall *out)
 {
-    if (json_is_integer(json)) {
-        out->ns = json_integer_value(json);
-        return ERR_OK;
-    }
-    if (json_is_string(json) && wall_parse(string_of(json), &out->ns))
-        return ERR_OK;
-    return refuse(d, path, "must be a time as 2026-11-30T07:28:27.123Z");
+    const struct field any = { .kind = FIELD_I64 };
+    struct str text;
+    if (is_next(d, JSON_KIND_NUMBER))
+        return read_integer(d, path, &any, &out->ns);
+
+    enum err rc = read_text(d, &text);
+    if (rc == ERR_OK && !wall_parse(text, &out->ns))
+        rc = refuse(d, path, "must be a time as 2026-11-30T07:28:27.123Z");
+    return rc;
 }
 
-static enum err read_raw(const struct decoder *d, const struct path *path, const json_t *json,
+static enum err read_raw(const struct decoder *d, const struct path *path,
                          const struct field *field, struct str *out)
 {
-    AUTO(buf) struct buf text = { 0 };
-    struct json_writer w = json_writer_of(&text);
+    AUTO(buf) struct buf compact = { 0 };
     int64_t max = field->max != 0 ? field->max : RAW_MAX;
+    struct str text;
 
-    json_write_tree(&w, json);
-    if ((int64_t)text.size > max)
-        return refuse(d, path, "has %zu bytes, at most %" PRId64 " are allowed", text.size, max);
-    *out = str_copy(d->arena, buf_str(&text));
+    if (!json_cursor_skip(d->c, &text))
+        return malformed(d);
+    json_compact(&compact, text);
+    if ((int64_t)compact.size > max)
+        return refuse(d, path, "has %zu bytes, at most %" PRId64 " are allowed", compact.size, max);
+    *out = str_copy(d->arena, buf_str(&compact));
     return ERR_OK;
 }
 
 /* ---- lists --------------------------------------------------------------------------------- */
 
-static enum err check_count(const struct decoder *d, const struct path *path,
-                            const struct field *field, size_t count)
+/* A list that grows in the arena while it is read. */
+struct growing {
+    char *items;
+    size_t count, capacity;
+    size_t item_size;
+};
+
+static void *grow(struct arena *arena, struct growing *list)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 4;
+        char *items = arena_new(arena, capacity, list->item_size);
+        if (list->count > 0)
+            memcpy(items, list->items, list->count * list->item_size);
+        list->items = items;
+        list->capacity = capacity;
+    }
+    return list->items + list->count++ * list->item_size;
+}
+
+static enum err check_more(const struct decoder *d, const struct path *path,
+                           const struct field *field, size_t count)
 {
     int64_t max = field->max != 0 ? field->max : ITEMS_MAX;
 
-    if ((int64_t)count > max)
-        return refuse(d, path, "has %zu entries, at most %" PRId64 " are allowed", count, max);
-    if ((int64_t)count < field->min)
-        return refuse(d, path, "must have at least %" PRId64 " entries", field->min);
+    if ((int64_t)count >= max)
+        return refuse(d, path, "has more entries than the %" PRId64 " allowed", max);
     return ERR_OK;
 }
 
-static enum err check_array(const struct decoder *d, const struct path *path, const json_t *json,
-                            const struct field *field)
+static enum err check_fewest(const struct decoder *d, const struct path *path,
+                             const struct field *field, size_t count)
 {
-    if (!json_is_array(json))
-        return refuse(d, path, "must be a list");
-    return check_count(d, path, field, json_array_size(json));
+    if ((int64_t)count < field->min)
+        return refuse(d, path, "must have at least %" PRId64 " entries", field->min);
+    return ERR_OK;
 }
 
 /* The row of one item: as the list's, with the bound of an item. */
@@ -222,156 +287,180 @@ static struct field item_field(const struct field *list, enum field_kind kind)
     return item;
 }
 
-static enum err read_classes(const struct decoder *d, const struct path *path, const json_t *json,
-                             const struct field *field, void *object)
-{
-    const struct field item = { .kind = FIELD_CLASS, .min = 0, .max = CLASSES_MAX - 1 };
-    int64_t *items = field_of(field, object);
-    void *counter = (char *)object + field->count_offset;
-    enum err rc = check_array(d, path, json, field);
+static enum err read_object(const struct decoder *d, const struct path *path,
+                            const struct schema *schema, void *object);
 
-    for (size_t i = 0; rc == ERR_OK && i < json_array_size(json); i++) {
-        struct path here = { path, NULL, i };
-        rc = read_integer(d, &here, json_array_get(json, i), &item, &items[i]);
+/* One item of a list, of the kind that the list holds. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+static enum err read_item(const struct decoder *d, const struct path *path,
+                          const struct field *list, void *out)
+{
+    struct field item = item_field(list, list->kind);
+
+    if (list->kind == FIELD_STR_LIST)
+        return read_string(d, path, &item, out);
+    if (list->kind == FIELD_ID_LIST)
+        return read_id(d, path, &item, out);
+    if (list->kind == FIELD_CLASS_ARRAY) {
+        item.max = CLASSES_MAX - 1;
+        return read_integer(d, path, &item, out);
     }
+    return read_object(d, path, list->schema, out);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+static enum err read_list(const struct decoder *d, const struct path *path,
+                          const struct field *field, struct growing *list)
+{
+    bool is_first = true;
+
+    if (!is_next(d, JSON_KIND_ARRAY))
+        return refuse(d, path, "must be a list");
+    if (!json_cursor_enter(d->c))
+        return malformed(d);
+    while (json_cursor_next_item(d->c, &is_first)) {
+        struct path here = { .parent = path, .index = list->count };
+        enum err rc = check_more(d, path, field, list->count);
+        if (rc == ERR_OK)
+            rc = read_item(d, &here, field, grow(d->arena, list));
+        if (rc != ERR_OK)
+            return rc;
+    }
+    if (d->c->problem != NULL)
+        return malformed(d);
+    return check_fewest(d, path, field, list->count);
+}
+
+static size_t item_size(const struct field *field)
+{
+    if (field->kind == FIELD_STR_LIST)
+        return sizeof(struct str);
+    if (field->kind == FIELD_ID_LIST)
+        return sizeof(struct id);
+    return field->schema->size;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+static enum err read_any_list(const struct decoder *d, const struct path *path,
+                              const struct field *field, struct any_list *out)
+{
+    struct growing list = { .item_size = item_size(field) };
+    enum err rc = read_list(d, path, field, &list);
+
     if (rc == ERR_OK)
-        *(size_t *)counter = json_array_size(json);
+        *out = (struct any_list){ list.items, list.count };
     return rc;
 }
 
-static enum err read_ids(const struct decoder *d, const struct path *path, const json_t *json,
-                         const struct field *field, struct id_list *out)
+// NOLINTNEXTLINE(misc-no-recursion): the items are numbers
+static enum err read_classes(const struct decoder *d, const struct path *path,
+                             const struct field *field, void *object)
 {
-    struct field item = item_field(field, FIELD_ID);
-    enum err rc = check_array(d, path, json, field);
+    int64_t *items = field_of(field, object);
+    void *counter = (char *)object + field->count_offset;
+    struct growing list = { .item_size = sizeof(*items) };
+    enum err rc = read_list(d, path, field, &list);
     if (rc != ERR_OK)
         return rc;
 
-    size_t count = json_array_size(json);
-    struct id *items = arena_new(d->arena, count, sizeof(*items));
-    for (size_t i = 0; i < count; i++) {
-        struct path here = { path, NULL, i };
-        rc = read_id(d, &here, json_array_get(json, i), &item, &items[i]);
-        if (rc != ERR_OK)
-            return rc;
-    }
-    *out = (struct id_list){ items, count };
+    if (list.count > 0)
+        memcpy(items, list.items, list.count * sizeof(*items));
+    *(size_t *)counter = list.count;
     return ERR_OK;
 }
 
-static enum err read_strings(const struct decoder *d, const struct path *path, const json_t *json,
-                             const struct field *field, struct str_list *out)
+static bool has_pair(const struct growing *pairs, struct str name)
+{
+    for (size_t i = 0; i < pairs->count; i++) {
+        const void *pair = pairs->items + i * pairs->item_size;
+        if (str_eq(((const struct pair *)pair)->name, name))
+            return true;
+    }
+    return false;
+}
+
+static enum err read_pair(const struct decoder *d, const struct path *path,
+                          const struct field *field, struct str name, struct growing *pairs)
 {
     struct field item = item_field(field, FIELD_STR);
-    enum err rc = check_array(d, path, json, field);
+    struct path here = { .parent = path, .name = name };
+    enum err rc = check_more(d, path, field, pairs->count);
     if (rc != ERR_OK)
         return rc;
+    if (name.size == 0)
+        return refuse(d, path, "a name in it is empty");
+    if (has_pair(pairs, name))
+        return refuse(d, &here, "is there twice");
 
-    size_t count = json_array_size(json);
-    struct str *items = arena_new(d->arena, count, sizeof(*items));
-    for (size_t i = 0; i < count; i++) {
-        struct path here = { path, NULL, i };
-        rc = read_string(d, &here, json_array_get(json, i), &item, &items[i]);
-        if (rc != ERR_OK)
-            return rc;
-    }
-    *out = (struct str_list){ items, count };
-    return ERR_OK;
+    struct pair *pair = grow(d->arena, pairs);
+    pair->name = str_copy(d->arena, name);
+    return read_string(d, &here, &item, &pair->value);
 }
 
-static enum err read_pairs(const struct decoder *d, const struct path *path, json_t *json,
+static enum err read_pairs(const struct decoder *d, const struct path *path,
                            const struct field *field, struct pair_list *out)
 {
-    struct field item = item_field(field, FIELD_STR);
-    if (!json_is_object(json))
-        return refuse(d, path, "must be an object of strings");
-    enum err rc = check_count(d, path, field, json_object_size(json));
-    if (rc != ERR_OK)
-        return rc;
+    struct growing pairs = { .item_size = sizeof(struct pair) };
+    bool is_first = true;
+    struct str name;
 
-    struct pair *items = arena_new(d->arena, json_object_size(json), sizeof(*items));
-    size_t count = 0;
-    for (void *at = json_object_iter(json); at != NULL; at = json_object_iter_next(json, at)) {
-        struct str name = str_of(json_object_iter_key(at));
-        struct path here = { path, json_object_iter_key(at), 0 };
-        if (name.size == 0 || name.size > STRING_MAX)
-            return refuse(d, path, "a name in it is empty or too long");
-        rc = read_string(d, &here, json_object_iter_value(at), &item, &items[count].value);
+    if (!is_next(d, JSON_KIND_OBJECT))
+        return refuse(d, path, "must be an object of strings");
+    if (!json_cursor_enter(d->c))
+        return malformed(d);
+    while (json_cursor_next_key(d->c, &is_first, d->arena, &name)) {
+        enum err rc = read_pair(d, path, field, name, &pairs);
         if (rc != ERR_OK)
             return rc;
-        items[count++].name = str_copy(d->arena, name);
     }
-    *out = (struct pair_list){ items, count };
-    return ERR_OK;
+    if (d->c->problem != NULL)
+        return malformed(d);
+    void *items = pairs.items;
+    *out = (struct pair_list){ items, pairs.count };
+    return check_fewest(d, path, field, pairs.count);
 }
 
 /* ---- structs ------------------------------------------------------------------------------- */
 
-static enum err read_object(const struct decoder *d, const struct path *path,
-                            const struct schema *schema, json_t *json, void *object);
-
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
-static enum err read_structs(const struct decoder *d, const struct path *path, const json_t *json,
-                             const struct field *field, struct any_list *out)
-{
-    enum err rc = check_array(d, path, json, field);
-    if (rc != ERR_OK)
-        return rc;
-
-    size_t count = json_array_size(json);
-    char *items = arena_new(d->arena, count, field->schema->size);
-    for (size_t i = 0; i < count; i++) {
-        struct path here = { path, NULL, i };
-        rc = read_object(d, &here, field->schema, json_array_get(json, i),
-                         items + i * field->schema->size);
-        if (rc != ERR_OK)
-            return rc;
-    }
-    *out = (struct any_list){ items, count };
-    return ERR_OK;
-}
-
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
-static enum err read_value(const struct decoder *d, const struct path *path, json_t *json,
+static enum err read_value(const struct decoder *d, const struct path *path,
                            const struct field *field, void *object)
 {
     void *at = field_of(field, object);
 
     switch (field->kind) {
     case FIELD_STR:
-        return read_string(d, path, json, field, at);
+        return read_string(d, path, field, at);
     case FIELD_RAW:
-        return read_raw(d, path, json, field, at);
+        return read_raw(d, path, field, at);
     case FIELD_ID:
     case FIELD_PROJECT:
-        return read_id(d, path, json, field, at);
+        return read_id(d, path, field, at);
     case FIELD_I64:
     case FIELD_MONO:
     case FIELD_CLASS:
-        return read_integer(d, path, json, field, at);
+        return read_integer(d, path, field, at);
     case FIELD_U64:
-        return read_unsigned(d, path, json, at);
+        return read_unsigned(d, path, at);
     case FIELD_BOOL:
-        return read_bool(d, path, json, at);
+        return read_bool(d, path, at);
     case FIELD_ENUM:
-        return read_enum(d, path, json, field, at);
+        return read_enum(d, path, field, at);
     case FIELD_DIGEST:
     case FIELD_BYTES:
-        return read_hex(d, path, json, field, at);
+        return read_hex(d, path, field, at);
     case FIELD_WALL:
-        return read_wall(d, path, json, at);
+        return read_wall(d, path, at);
     case FIELD_CLASS_ARRAY:
-        return read_classes(d, path, json, field, object);
-    case FIELD_ID_LIST:
-        return read_ids(d, path, json, field, at);
-    case FIELD_STR_LIST:
-        return read_strings(d, path, json, field, at);
+        return read_classes(d, path, field, object);
     case FIELD_PAIRS:
-        return read_pairs(d, path, json, field, at);
+        return read_pairs(d, path, field, at);
     case FIELD_STRUCT:
-        return read_object(d, path, field->schema, json, at);
+        return read_object(d, path, field->schema, at);
+    case FIELD_ID_LIST:
+    case FIELD_STR_LIST:
     case FIELD_STRUCT_LIST:
-        return read_structs(d, path, json, field, at);
+        return read_any_list(d, path, field, at);
     case FIELD_KIND_COUNT:
         break;
     }
@@ -379,70 +468,111 @@ static enum err read_value(const struct decoder *d, const struct path *path, jso
     return ERR_INVALID;
 }
 
-static bool schema_has(const struct schema *schema, const char *name)
+/* Index of the row of that name, or the count. Members mostly come in the order of the table, so the
+ * search begins at `from`. */
+static size_t find_row(const struct schema *schema, struct str name, size_t from)
 {
-    for (size_t i = 0; i < schema->count; i++)
-        if (strcmp(schema->fields[i].name, name) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < schema->count; i++) {
+        size_t at = from + i < schema->count ? from + i : from + i - schema->count;
+        if (str_is(name, schema->fields[at].name))
+            return at;
+    }
+    return schema->count;
 }
 
-static enum err refuse_unknown(const struct decoder *d, const struct path *path,
-                               const struct schema *schema, json_t *json)
+static enum err pass_over(const struct decoder *d, const struct path *path)
 {
-    for (void *at = json_object_iter(json); at != NULL; at = json_object_iter_next(json, at)) {
-        struct path here = { path, json_object_iter_key(at), 0 };
-        if (!schema_has(schema, json_object_iter_key(at)))
-            return refuse(d, &here, "there is no such field");
+    struct str value;
+
+    if (d->unknown == UNKNOWN_REFUSED)
+        return refuse(d, path, "there is no such field");
+    return json_cursor_skip(d->c, &value) ? ERR_OK : malformed(d);
+}
+
+/* After the last member: what had to be there, and what is UNSET by not being there. */
+static enum err close_object(const struct decoder *d, const struct path *path,
+                             const struct schema *schema, uint64_t seen, void *object)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct field *field = &schema->fields[i];
+        struct path here = { .parent = path, .name = str_of(field->name) };
+        if ((seen >> i & 1) != 0)
+            continue;
+        if ((field->flags & FIELD_REQUIRED) != 0)
+            return refuse(d, &here, "is required");
+        if ((field->flags & FIELD_UNSET) != 0)
+            *(int64_t *)field_of(field, object) = UNSET;
     }
     return ERR_OK;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
 static enum err read_object(const struct decoder *d, const struct path *path,
-                            const struct schema *schema, json_t *json, void *object)
+                            const struct schema *schema, void *object)
 {
-    size_t known = 0;
-    if (!json_is_object(json))
-        return refuse(d, path, "must be an object");
+    uint64_t seen = 0; /* one bit a row: tables have at most 64 */
+    size_t next = 0;
+    bool is_first = true;
+    struct str name;
 
-    for (size_t i = 0; i < schema->count; i++) {
-        const struct field *field = &schema->fields[i];
-        struct path here = { path, field->name, 0 };
-        json_t *value = json_object_get(json, field->name);
-        if (value != NULL) {
-            enum err rc = read_value(d, &here, value, field, object);
-            if (rc != ERR_OK)
-                return rc;
-            known++;
-        } else if ((field->flags & FIELD_REQUIRED) != 0) {
-            return refuse(d, &here, "is required");
-        } else if ((field->flags & FIELD_UNSET) != 0) {
-            *(int64_t *)field_of(field, object) = UNSET;
+    if (!is_next(d, JSON_KIND_OBJECT))
+        return refuse(d, path, "must be an object");
+    if (!json_cursor_enter(d->c))
+        return malformed(d);
+    while (json_cursor_next_key(d->c, &is_first, d->arena, &name)) {
+        struct path here = { .parent = path, .name = name };
+        size_t row = find_row(schema, name, next);
+        enum err rc = ERR_OK;
+        if (row == schema->count) {
+            rc = pass_over(d, &here);
+        } else if ((seen >> row & 1) != 0) {
+            rc = refuse(d, &here, "is there twice");
+        } else {
+            rc = read_value(d, &here, &schema->fields[row], object);
+            seen |= UINT64_C(1) << row;
+            next = row + 1;
         }
+        if (rc != ERR_OK)
+            return rc;
     }
-    if (d->unknown == UNKNOWN_REFUSED && known != json_object_size(json))
-        return refuse_unknown(d, path, schema, json);
-    return ERR_OK;
+    if (d->c->problem != NULL)
+        return malformed(d);
+    return close_object(d, path, schema, seen, object);
 }
 
-enum err schema_decode(const struct schema *schema, const json_t *json, enum unknown_fields unknown,
-                       struct arena *arena, void *object, struct error *e)
+enum err schema_decode_at(const struct schema *schema, struct json_cursor *c,
+                          enum unknown_fields unknown, struct arena *arena, void *object,
+                          struct error *e)
 {
-    const struct decoder d = { arena, unknown, e };
-    /* jansson's iterators take no const, but do not change the tree either. */
-    json_t *tree = (json_t *)(uintptr_t)json;
+    const struct decoder d = { c, arena, unknown, e };
 
-    return read_object(&d, NULL, schema, tree, object);
+    assert(schema->count <= 64);
+    return read_object(&d, NULL, schema, object);
 }
 
 enum err schema_decode_text(const struct schema *schema, struct str text,
                             enum unknown_fields unknown, struct arena *arena, void *object,
                             struct error *e)
 {
-    AUTO(json) json_t *json = NULL;
-    enum err rc = json_read(text, 0, &json, e);
-    if (rc != ERR_OK)
-        return rc;
-    return schema_decode(schema, json, unknown, arena, object, e);
+    struct json_cursor c = json_cursor_of(text);
+
+    if (text.size > JSON_BYTES_MAX)
+        return err_set(e, ERR_LIMIT, "JSON of %zu bytes is larger than the %d allowed", text.size,
+                       (int)JSON_BYTES_MAX);
+    enum err rc = schema_decode_at(schema, &c, unknown, arena, object, e);
+    if (rc == ERR_OK && !json_cursor_end(&c))
+        rc = json_cursor_error(&c, e);
+    return rc;
+}
+
+enum err schema_decode(const struct schema *schema, const json_t *json, enum unknown_fields unknown,
+                       struct arena *arena, void *object, struct error *e)
+{
+    AUTO(buf) struct buf text = { 0 };
+    struct json_writer w = json_writer_of(&text);
+
+    if (json == NULL)
+        return err_field(e, "", "must be an object");
+    json_write_tree(&w, json);
+    return schema_decode_text(schema, buf_str(&text), unknown, arena, object, e);
 }
