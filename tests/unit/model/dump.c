@@ -1,0 +1,370 @@
+#include "unit/model/dump.h"
+
+#include "unit/test.h"
+
+static void add_id(struct buf *out, struct id id)
+{
+    buf_format(out, " %llx:%llx", (unsigned long long)id.hi, (unsigned long long)id.lo);
+}
+
+static void add_str(struct buf *out, struct str s)
+{
+    buf_format(out, " %zu\"", s.size);
+    buf_add_str(out, s);
+    buf_add_char(out, '"');
+}
+
+static void add_number(struct buf *out, int64_t value)
+{
+    buf_format(out, " %lld", (long long)value);
+}
+
+static void add_unsigned(struct buf *out, uint64_t value)
+{
+    buf_format(out, " %llu", (unsigned long long)value);
+}
+
+static void add_digest(struct buf *out, const struct digest *digest)
+{
+    char text[2 * DIGEST_BYTES + 1];
+    hex_encode(digest->bytes, sizeof(digest->bytes), text);
+    buf_format(out, " %s", text);
+}
+
+static void add_request(struct buf *out, const struct request *r)
+{
+    int64_t numbers[] = { r->gpu_milli,   r->gpu_memory_mib, r->devices,
+                          r->share_milli, r->cpu_milli,      r->memory_mib };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        add_number(out, numbers[i]);
+    for (size_t i = 0; i < r->class_count; i++)
+        add_number(out, r->class_numbers[i]);
+    buf_add_text(out, " .");
+}
+
+static void add_exit(struct buf *out, const struct exit_status *exit)
+{
+    buf_format(out, " exit %d %d %lld %lld", exit->is_known, exit->is_oom, (long long)exit->code,
+               (long long)exit->signal);
+}
+
+static void dump_settings(struct buf *out, const struct settings_record *r)
+{
+    int64_t numbers[] = { r->grace_s,          r->kill_confirm_s,     r->min_runtime_s,
+                          r->start_timeout_s,  r->lost_after_s,       r->unknown_after_s,
+                          r->gang_repair_s,    r->device_reserve_mib, r->backoff_base_s,
+                          r->backoff_max_s,    r->ended_keep_s,       r->min_runtime_in_quota_s,
+                          r->ended_keep_count, r->reclaim_to,         r->placement };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        add_number(out, numbers[i]);
+    add_unsigned(out, r->version);
+}
+
+static void dump_class(struct buf *out, const struct class_record *r)
+{
+    add_id(out, r->id);
+    add_str(out, r->name);
+    add_str(out, r->vendor);
+    buf_format(out, " %lld %d %lld %d %lld", (long long)r->number, (int)r->kind,
+               (long long)r->memory_mib, (int)r->slicing, (long long)r->price_micros_per_hour);
+    add_unsigned(out, r->version);
+}
+
+static void dump_pool(struct buf *out, const struct pool_record *r)
+{
+    add_id(out, r->id);
+    add_str(out, r->name);
+    buf_format(out, " %lld %d", (long long)r->class_number, (int)r->site);
+    add_unsigned(out, r->version);
+}
+
+static void dump_profile(struct buf *out, const struct profile_record *r)
+{
+    add_id(out, r->id);
+    add_str(out, r->name);
+    add_str(out, r->description);
+    add_request(out, &r->request);
+    for (size_t i = 0; i < r->pools.count; i++)
+        add_str(out, r->pools.items[i]);
+    add_unsigned(out, r->version);
+}
+
+static void dump_project(struct buf *out, const struct project_record *r)
+{
+    add_id(out, r->id);
+    add_id(out, r->parent);
+    add_str(out, r->name);
+    add_str(out, r->path);
+    buf_format(out, " %lld %lld %d %llu %lld", (long long)r->number, (long long)r->priority,
+               r->is_overcommitted, (unsigned long long)r->created_sequence,
+               (long long)r->created.ns);
+    for (size_t i = 0; i < r->quotas.count; i++) {
+        const struct quota *q = &r->quotas.items[i];
+        buf_format(out, " quota %lld %lld %lld %lld %lld", (long long)q->class_number,
+                   (long long)q->quota_milli, (long long)q->lend_limit_milli,
+                   (long long)q->limit_milli, (long long)q->over_quota_weight);
+    }
+    for (size_t i = 0; i < r->usage.count; i++) {
+        const struct usage_total *u = &r->usage.items[i];
+        buf_format(out, " usage %lld %lld %lld %lld", (long long)u->class_number,
+                   (long long)u->milli_ms, (long long)u->amount_micros, (long long)u->segments);
+    }
+    add_unsigned(out, r->version);
+    add_unsigned(out, r->feed_sequence);
+}
+
+static void dump_token(struct buf *out, const struct token_record *r)
+{
+    add_id(out, r->id);
+    add_digest(out, &r->secret);
+    add_str(out, r->name);
+    add_id(out, r->tenant);
+    add_str(out, r->user);
+    add_str(out, r->pool);
+    buf_format(out, " %d %lld %lld %d", (int)r->role, (long long)r->created.ns,
+               (long long)r->expires.ns, r->is_revoked);
+    add_unsigned(out, r->version);
+}
+
+static void dump_volume(struct buf *out, const struct volume_record *r)
+{
+    add_id(out, r->id);
+    add_id(out, r->tenant);
+    add_str(out, r->name);
+    add_id(out, r->node);
+    buf_format(out, " %lld %lld", (long long)r->quota_mib, (long long)r->created.ns);
+    add_unsigned(out, r->version);
+}
+
+static void dump_image(struct buf *out, const struct image_record *r)
+{
+    add_id(out, r->id);
+    add_id(out, r->tenant);
+    add_str(out, r->name);
+    add_digest(out, &r->manifest);
+    add_str(out, r->source);
+    buf_format(out, " %lld %lld", (long long)r->size_bytes, (long long)r->created.ns);
+    add_unsigned(out, r->version);
+}
+
+static void dump_credential(struct buf *out, const struct credential_record *r)
+{
+    add_id(out, r->id);
+    add_id(out, r->tenant);
+    add_str(out, r->registry);
+    add_str(out, r->username);
+    add_str(out, r->sealed);
+    add_unsigned(out, r->version);
+}
+
+static void dump_upload(struct buf *out, const struct upload_stored *r)
+{
+    add_id(out, r->tenant);
+    add_digest(out, &r->digest);
+    add_number(out, r->size_bytes);
+    add_str(out, r->name);
+}
+
+static void dump_node(struct buf *out, const struct node_record *r)
+{
+    add_id(out, r->id);
+    add_str(out, r->name);
+    add_id(out, r->pool);
+    add_digest(out, &r->fingerprint);
+    add_str(out, r->boot_id);
+    add_str(out, r->agent_version);
+    buf_format(out, " %d %lld %lld %lld %lld", (int)r->contact, (long long)r->contact_since.ns,
+               (long long)r->cpu_milli, (long long)r->memory_mib, (long long)r->drain_deadline.ns);
+    for (size_t i = 0; i < r->devices.count; i++) {
+        const struct device_record *d = &r->devices.items[i];
+        buf_format(out, " device %lld %lld %lld %lld %d %d %d", (long long)d->index,
+                   (long long)d->class_number, (long long)d->memory_mib, (long long)d->numa_node,
+                   (int)d->health, d->is_simulated, d->is_held);
+        add_str(out, d->uuid);
+        add_str(out, d->model);
+        add_str(out, d->hold_reason);
+    }
+    for (size_t i = 0; i < r->holds.count; i++) {
+        const struct hold *hold = &r->holds.items[i];
+        buf_format(out, " hold %d %lld", (int)hold->kind, (long long)hold->since.ns);
+        add_str(out, hold->by);
+        add_str(out, hold->reason);
+    }
+    add_unsigned(out, r->generation);
+    add_unsigned(out, r->created_sequence);
+    add_unsigned(out, r->version);
+}
+
+static void dump_workload(struct buf *out, const struct workload_record *r)
+{
+    int64_t numbers[] = { r->array_index,    r->kind,        r->members,       r->members_min,
+                          r->priority,       r->preemptible, r->time_limit_s,  r->grace_s,
+                          r->retries,        r->restart,     r->fence_after_s, r->state,
+                          r->cause,          r->after_stop,  r->attempt,       r->failures,
+                          r->evictions,      r->node_losses, r->submitted.ns,  r->not_before.ns,
+                          r->state_since.ns, r->started.ns,  r->ended.ns,      r->on_contact_loss };
+    struct id ids[] = { r->id, r->array, r->project };
+    struct str texts[] = { r->name, r->user, r->spec_json, r->detail };
+    for (size_t i = 0; i < COUNT_OF(ids); i++)
+        add_id(out, ids[i]);
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        add_str(out, texts[i]);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        add_number(out, numbers[i]);
+    add_digest(out, &r->image);
+    add_digest(out, &r->upload);
+    add_request(out, &r->request);
+    for (size_t i = 0; i < r->depends_on.count; i++) {
+        add_id(out, r->depends_on.items[i].workload);
+        add_number(out, r->depends_on.items[i].when);
+    }
+    for (size_t i = 0; i < r->volumes.count; i++)
+        add_id(out, r->volumes.items[i]);
+    add_exit(out, &r->exit);
+    add_unsigned(out, r->submitted_sequence);
+    add_unsigned(out, r->version);
+}
+
+static void dump_allocation(struct buf *out, const struct allocation_record *r)
+{
+    int64_t numbers[] = {
+        r->attempt,    r->rank,        r->class_number, r->charge_milli,    r->cpu_milli,
+        r->memory_mib, r->state,       r->stop_cause,   r->grace_s,         r->granted.ns,
+        r->started.ns, r->stopping.ns, r->gone.ns,      r->started_wall.ns, r->is_borrowed
+    };
+    struct id ids[] = { r->id, r->workload, r->project, r->node, r->evictor };
+    for (size_t i = 0; i < COUNT_OF(ids); i++)
+        add_id(out, ids[i]);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        add_number(out, numbers[i]);
+    for (size_t i = 0; i < r->shares.count; i++)
+        buf_format(out, " share %lld %lld %lld", (long long)r->shares.items[i].device,
+                   (long long)r->shares.items[i].milli, (long long)r->shares.items[i].memory_mib);
+    add_exit(out, &r->exit);
+    add_unsigned(out, r->created_sequence);
+}
+
+void dump_event(struct buf *out, const struct event *event)
+{
+    buf_add_text(out, event_name(event->type));
+    switch ((int)event->type) { /* only what a snapshot may have */
+    case EV_SETTINGS_CHANGED:
+        dump_settings(out, &event->settings);
+        break;
+    case EV_CLASS_SET:
+        dump_class(out, &event->class_set);
+        break;
+    case EV_CLASS_REMOVED:
+        add_id(out, event->removed.id);
+        break;
+    case EV_POOL_SET:
+        dump_pool(out, &event->pool_set);
+        break;
+    case EV_PROFILE_SET:
+        dump_profile(out, &event->profile_set);
+        break;
+    case EV_PROJECT_SET:
+        dump_project(out, &event->project_set);
+        break;
+    case EV_TOKEN_SET:
+        dump_token(out, &event->token_set);
+        break;
+    case EV_VOLUME_SET:
+        dump_volume(out, &event->volume_set);
+        break;
+    case EV_IMAGE_SET:
+        dump_image(out, &event->image_set);
+        break;
+    case EV_CREDENTIAL_SET:
+        dump_credential(out, &event->credential_set);
+        break;
+    case EV_UPLOAD_STORED:
+        dump_upload(out, &event->upload_stored);
+        break;
+    case EV_NODE_SET:
+        dump_node(out, &event->node_set);
+        break;
+    case EV_WORKLOAD_SUBMITTED:
+        dump_workload(out, &event->workload_submitted);
+        break;
+    case EV_ALLOCATION_GRANTED:
+        dump_allocation(out, &event->allocation_granted);
+        break;
+    default:
+        test_fail(event_name(event->type), "is in a snapshot", __FILE__, __LINE__);
+    }
+    buf_add_char(out, '\n');
+}
+
+static void emit_to_dump(void *arg, const struct event *event)
+{
+    dump_event(arg, event);
+}
+
+/* What a snapshot does not carry, because it follows from what it carries. */
+static void dump_links(struct buf *out, const struct state *state)
+{
+    for (const struct workload *w = state->first_workload; w != NULL; w = w->next) {
+        buf_format(out, "workload ended_at %lld", (long long)w->ended_at.ns);
+        add_id(out, w->array_next != NULL ? w->array_next->r.id : (struct id){ 0 });
+        buf_add_char(out, '\n');
+    }
+    for (const struct node *node = state->first_node; node != NULL; node = node->next) {
+        buf_add_text(out, "on node");
+        for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
+            add_id(out, a->r.id);
+        buf_add_char(out, '\n');
+    }
+    for (const struct project *p = state->first_tenant; p != NULL; p = project_next(p))
+        buf_format(out, "project counts %zu %zu %zu %zu\n", p->live_workloads, p->volume_count,
+                   p->image_count, p->token_count);
+    buf_format(out, "counts %zu %zu %zu %zu %zu, %zu bytes\n", state->project_count,
+               state->node_count, state->workload_count, state->ended_count,
+               state->allocation_count, state->pool.used);
+}
+
+void dump_state(struct buf *out, const struct state *state)
+{
+    struct state_header header = state_header(state);
+    buf_format(out, "header %llu %lld %lld %llu %lld %02x..%02x\n",
+               (unsigned long long)header.sequence, (long long)header.now.ns,
+               (long long)header.wall.ns, (unsigned long long)header.epoch,
+               (long long)header.next_tenant_number, header.id_key[0], header.id_key[15]);
+    state_walk(state, emit_to_dump, out);
+    dump_links(out, state);
+}
+
+bool dump_is_equal(const struct state *a, const struct state *b)
+{
+    AUTO(buf) struct buf one = { 0 };
+    AUTO(buf) struct buf two = { 0 };
+    dump_state(&one, a);
+    dump_state(&two, b);
+    struct str left = buf_str(&one);
+    struct str right = buf_str(&two);
+    if (str_eq(left, right))
+        return true;
+    while (left.size > 0 || right.size > 0) {
+        struct str x = str_cut(&left, '\n');
+        struct str y = str_cut(&right, '\n');
+        if (!str_eq(x, y)) {
+            print_error("%.*s\n%.*s\n", STR_ARG(x), STR_ARG(y));
+            break;
+        }
+    }
+    return false;
+}
+
+static void emit_to_state(void *arg, const struct event *event)
+{
+    evolve_restored(arg, event);
+}
+
+struct state *restore_copy(const struct state *state)
+{
+    struct state *copy = state_new();
+    struct state_header header = state_header(state);
+    state_restore_header(copy, &header);
+    state_walk(state, emit_to_state, copy);
+    return copy;
+}
