@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fails when a folder includes one that it may not know about.
 
-src/<folder> may include itself and what stands beside it here. tests/unit/<folder> may include what
-the folder itself may, and `unit` (the helpers) and `os` (files and processes). The larger tests talk
-to programs from outside and include only what the command line may.
+src/<folder> may include itself and what stands beside it here. Tests of a folder (tests/unit/<folder>,
+tests/<folder>) may include what it may, `os`, `unit` (the helpers), and headers beside them. Other
+tests talk to programs from outside and include only what the command line may.
 """
 import pathlib
 import re
@@ -46,10 +46,10 @@ def allowed_for(parts: tuple[str, ...]) -> tuple[str, set[str]]:
     if parts[0] == "src":
         folder = parts[1]
         return folder, {folder, *MAY_USE.get(folder, "").split()}
-    if len(parts) > 3 and parts[:2] == ("tests", "unit"):
-        folder = parts[2]
-        return f"tests/unit/{folder}", {folder, "unit", "os", "base", *MAY_USE.get(folder, "").split()}
-    return "/".join(parts[:2]), {"unit", *LARGER_TESTS.split()}
+    folder = parts[2] if parts[1] == "unit" and len(parts) > 3 else parts[1]
+    folder = folder.split("_")[0]  # agent_gpu are tests of a part of agent
+    uses = {folder, *MAY_USE[folder].split()} if folder in MAY_USE else set(LARGER_TESTS.split())
+    return "/".join(parts[:-1]), {"unit", "base", "os", *uses}
 
 
 def wrong_include(folder: str, allowed: set[str], target: str) -> str | None:
@@ -81,6 +81,8 @@ def check(root: pathlib.Path) -> list[str]:
             folder, allowed = allowed_for(relative.parts)
             for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
                 match = INCLUDE.match(line)
+                if match and top == "tests" and (path.parent / match[1]).is_file():
+                    continue
                 why = wrong_include(folder, allowed, match[1]) if match else None
                 if why:
                     found.append(f"{relative}:{number}: {why}")
