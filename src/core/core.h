@@ -24,8 +24,9 @@ enum err decide(const struct state *state, const struct sched *sched, const stru
 void decide_plan(const struct state *state, const struct plan *plan, struct mono now,
                  struct wall wall, struct arena *arena, struct event_list *events);
 
-/* The earliest moment at which CMD_TICK has something to do; INT64_MAX: never. */
-struct mono core_next_deadline(const struct state *state);
+/* The earliest moment at which CMD_TICK has something to do; INT64_MAX: never. Deadlines depend on
+ * when nodes were last back in contact, so the scheduler's index keeps them; asking costs nothing. */
+struct mono core_next_deadline(const struct sched *sched);
 
 /* May this actor see the object of that tenant? (reads; decide() checks writes itself) */
 bool core_may_read(const struct actor *actor, struct id tenant);

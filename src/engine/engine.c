@@ -386,7 +386,7 @@ bool engine_turn(struct engine *engine, size_t budget)
         }
         return false;
     }
-    if (engine_is_due(core_next_deadline(engine->state), now)) {
+    if (engine_is_due(core_next_deadline(engine->sched), now)) {
         struct command tick = { .type = CMD_TICK };
         engine_own_command(engine, &tick, "tick");
     }
@@ -406,7 +406,7 @@ struct mono engine_wake_at(const struct engine *engine)
     if (engine->is_refusing)
         return engine->probe_at;
     struct mono at = engine->check_at;
-    const struct mono others[] = { core_next_deadline(engine->state), sched_wake_at(engine->sched),
+    const struct mono others[] = { core_next_deadline(engine->sched), sched_wake_at(engine->sched),
                                    contacts_wake_at(engine->contacts) };
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         if (mono_before(others[i], at))

@@ -24,6 +24,7 @@ void sched_note(struct sched *sched, const struct event *event);
 enum plan_action {
     PLAN_START, /* grant these members to these nodes */
     PLAN_EVICT, /* stop this workload for another; it goes back to the queue */
+    PLAN_FAIL,  /* what it was to run after ended otherwise: it can never start */
 };
 
 struct plan_member {
@@ -41,7 +42,7 @@ struct plan_entry {
     struct plan_member *members; /* PLAN_START: workload->r.members of them, by rank */
     size_t member_count;
     bool is_borrowed;          /* PLAN_START: takes the project above its quota */
-    enum cause cause;          /* PLAN_EVICT */
+    enum cause cause;          /* PLAN_EVICT, PLAN_FAIL */
     struct workload *for_whom; /* PLAN_EVICT: who needs the room */
 };
 
@@ -91,6 +92,33 @@ struct class_capacity sched_capacity(const struct sched *sched, int64_t class_nu
 
 /* Could any healthy empty node (drained and failed ones count) hold one member? For submissions. */
 bool sched_could_ever_fit(const struct sched *sched, const struct request *request);
+
+/* The guarantee of a project for a class: its own, or the sum of its children's where it has none. */
+int64_t sched_quota(const struct sched *sched, const struct project *project, int64_t class_number);
+
+/* Does work that has not ended depend on this workload, or on its array? */
+bool sched_is_awaited(const struct sched *sched, const struct workload *workload);
+
+/*
+ * What time alone makes due, besides starts. Nothing of a node that is out of contact is due, and
+ * after a start of the controller, or the return of a node, work there has time to be reported.
+ */
+enum due_kind {
+    DUE_START,      /* granted, and not running for too long */
+    DUE_STOP,       /* not gone after grace and kill */
+    DUE_TIME_LIMIT, /* ran as long as it may */
+    DUE_DRAIN,      /* the node should be empty by now */
+    DUE_FORGET,     /* ended long ago, or too many have: out of memory with it */
+};
+struct due {
+    enum due_kind kind;
+    struct allocation *allocation; /* DUE_START, DUE_STOP */
+    struct workload *workload;     /* DUE_TIME_LIMIT, DUE_FORGET */
+    struct node *node;             /* DUE_DRAIN */
+};
+/* Fills `out` with what is due by now, at most `max`, earliest first; returns how many. */
+size_t sched_due(const struct sched *sched, struct mono now, struct due *out, size_t max);
+struct mono sched_next_due(const struct sched *sched); /* INT64_MAX: never */
 
 /* Compares all indices with freshly built ones; false with text on the first difference. */
 bool sched_check(const struct sched *sched, struct error *e);

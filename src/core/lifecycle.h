@@ -1,0 +1,76 @@
+/*
+ * lifecycle.h - the steps that workloads and allocations take, in one place: whoever stops, loses or
+ * ends something comes through here. Only src/core includes this.
+ *
+ * Steps of one decision build on each other: an image is the record as the events so far leave it.
+ * lifecycle_settle() at the end draws the conclusions for every workload that was touched: all
+ * members run, all are gone, what comes after the stop.
+ */
+#ifndef CORE_LIFECYCLE_H
+#define CORE_LIFECYCLE_H
+
+#include "core/decide.h"
+
+struct allocation_image {
+    struct allocation *allocation;
+    enum allocation_state state;
+    enum cause stop_cause;
+    struct id evictor;
+    struct exit_status exit;
+};
+
+struct workload_image {
+    struct workload *workload;
+    struct workload_changed next; /* what the next event about it starts from */
+    struct workload_image *next_unsettled;
+};
+
+struct allocation_image *allocation_image(struct decision *d, struct allocation *allocation);
+/* Also puts the workload among those to settle. */
+struct workload_image *workload_image(struct decision *d, struct workload *workload);
+
+/* Takes the step and appends its event, with the usage segment when its use ends with it. Causes and
+ * exit status are those of the image. */
+void allocation_step(struct decision *d, struct allocation *allocation, enum allocation_state to);
+/* Appends the event that makes the image true, in that state. `detail` may be empty. */
+void workload_step(struct decision *d, struct workload_image *image, enum workload_state to,
+                   enum cause cause, struct str detail);
+
+struct stop {
+    enum workload_state after; /* WL_QUEUED or a final state */
+    enum cause cause;
+    struct str detail;
+    struct id evictor; /* the workload it makes room for, if any */
+};
+/* Tells every live member to stop; where none is live, goes on to what comes after at once. */
+void workload_stop(struct decision *d, struct workload_image *image, const struct stop *stop);
+
+/* Eviction: back to the queue, counted apart from the user's retries. */
+void workload_evict(struct decision *d, struct workload *workload, enum cause cause,
+                    struct id evictor);
+
+/* How a member ended that nobody asked to stop. */
+struct member_end {
+    struct exit_status exit;
+    enum cause cause;  /* the node's reason, or CAUSE_NONE: the exit status tells */
+    bool never_ran;    /* preparing it failed */
+    struct str detail; /* "" : made from the exit status */
+};
+void member_ended(struct decision *d, struct allocation *allocation, const struct member_end *end);
+
+/* A member whose node is gone or was rebooted: nobody's fault, and nobody's retry. */
+void member_lost(struct decision *d, struct allocation *allocation, enum allocation_state to);
+
+void lifecycle_settle(struct decision *d);
+
+/* contact.c: all processes of the node are gone for certain (rebooted; removed by force). */
+void node_rebooted(struct decision *d, struct node *node);
+void node_gone(struct decision *d, struct node *node);
+
+/* node.c */
+enum err find_node(const struct decision *d, struct node **out, struct error *e) MUST_CHECK;
+/* The node, if it is the one that asks (or the controller itself asks). */
+enum err find_own_node(const struct decision *d, struct id id, struct node **out, struct error *e)
+    MUST_CHECK;
+
+#endif

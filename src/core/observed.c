@@ -1,0 +1,143 @@
+/*
+ * observed.c - what a node reports to have, against what was granted to it.
+ *
+ * Level-triggered: each report is the whole truth about the node as of a generation of its desired
+ * set, so a report that is lost or comes twice changes nothing. What the node has and should not is
+ * no matter of this file: it is not in the node's desired set, so the node ends it by itself.
+ */
+#include "core/lifecycle.h"
+
+enum reaction {
+    IGNORE,
+    RUNS,       /* its process runs: billed from here */
+    ENDS,       /* gone, and its devices are clean */
+    FAILS,      /* never ran */
+    IS_STUCK,   /* will not die: its devices are out of use */
+    COMES_BACK, /* a lost one that runs: kept only when its workload waits for it */
+};
+
+/* clang-format off */
+static const enum reaction reactions[AL_STATE_COUNT][OBSERVED_STATE_COUNT] = {
+    [AL_STARTING]    = { [OBSERVED_RUNNING] = RUNS,   [OBSERVED_EXITED] = ENDS,
+                         [OBSERVED_FAILED] = FAILS,   [OBSERVED_STUCK] = IS_STUCK },
+    [AL_RUNNING]     = { [OBSERVED_EXITED] = ENDS,    [OBSERVED_FAILED] = ENDS,
+                         [OBSERVED_STUCK] = IS_STUCK },
+    [AL_STOPPING]    = { [OBSERVED_EXITED] = ENDS,    [OBSERVED_FAILED] = ENDS,
+                         [OBSERVED_STUCK] = IS_STUCK },
+    [AL_CLEANING]    = { [OBSERVED_EXITED] = ENDS,    [OBSERVED_FAILED] = ENDS,
+                         [OBSERVED_STUCK] = IS_STUCK },
+    [AL_QUARANTINED] = { [OBSERVED_EXITED] = ENDS,    [OBSERVED_FAILED] = ENDS },
+    [AL_LOST]        = { [OBSERVED_RUNNING] = COMES_BACK, [OBSERVED_EXITED] = ENDS,
+                         [OBSERVED_FAILED] = ENDS,    [OBSERVED_STUCK] = IS_STUCK },
+};
+/* clang-format on */
+
+static void member_end_of(struct decision *d, struct allocation *a, const struct observed *seen,
+                          bool never_ran)
+{
+    const struct member_end end = { .exit = seen->exit,
+                                    .cause = seen->cause,
+                                    .never_ran = never_ran,
+                                    .detail = str_copy(d->arena, seen->detail) };
+    member_ended(d, a, &end);
+}
+
+static void member_stuck(struct decision *d, struct allocation *a)
+{
+    struct allocation_image *member = allocation_image(d, a);
+    if (member->stop_cause == CAUSE_NONE)
+        member->stop_cause = CAUSE_DEVICE_FAILURE;
+    if (member->state == AL_STARTING)
+        allocation_step(d, a, AL_STOPPING);
+    member_lost(d, a, AL_QUARANTINED);
+}
+
+/* A workload that waits for its node goes on; of any other the node is told to end it. */
+static void member_back(struct decision *d, struct allocation *a)
+{
+    struct workload *workload = a->workload;
+    bool is_kept = workload->r.on_contact_loss == LOSS_KEEP &&
+                   a->r.attempt == workload->r.attempt &&
+                   (workload->r.state == WL_STARTING || workload->r.state == WL_RUNNING);
+    if (!is_kept)
+        return;
+    allocation_image(d, a)->stop_cause = CAUSE_NONE;
+    allocation_step(d, a, AL_RUNNING);
+    (void)workload_image(d, workload);
+}
+
+static void react(struct decision *d, struct allocation *a, const struct observed *seen)
+{
+    switch (reactions[a->r.state][seen->state]) {
+    case IGNORE:
+        break;
+    case RUNS:
+        allocation_step(d, a, AL_RUNNING);
+        (void)workload_image(d, a->workload);
+        break;
+    case ENDS:
+        member_end_of(d, a, seen, false);
+        break;
+    case FAILS:
+        member_end_of(d, a, seen, true);
+        break;
+    case IS_STUCK:
+        member_stuck(d, a);
+        break;
+    case COMES_BACK:
+        member_back(d, a);
+        break;
+    }
+}
+
+/*
+ * Not in the report although the node had the present desired set when it looked: what ran there
+ * is gone. A start may simply not have begun; its own timeout watches over it.
+ */
+static void missing(struct decision *d, struct allocation *a)
+{
+    if (a->r.state == AL_STARTING)
+        return;
+    if (a->r.state == AL_STOPPING) {
+        const struct member_end end = { .cause = a->r.stop_cause };
+        member_ended(d, a, &end);
+        return;
+    }
+    member_lost(d, a, AL_ENDED);
+}
+
+static enum err observed_check(const struct observed_list *list, struct error *e)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if ((unsigned)list->items[i].state >= OBSERVED_STATE_COUNT)
+            return err_field(e, "observed.state", "observed.state: there is no state %u",
+                             (unsigned)list->items[i].state);
+    }
+    return ERR_OK;
+}
+
+enum err decide_node_observed(struct decision *d, struct error *e)
+{
+    const struct node_observed *report = &d->command->observed;
+    struct node *node = NULL;
+    enum err rc = find_own_node(d, report->node, &node, e);
+    if (rc == ERR_OK)
+        rc = observed_check(&report->observed, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct id_map seen = { 0 };
+    for (size_t i = 0; i < report->observed.count; i++)
+        id_map_put(&seen, report->observed.items[i].allocation, &report->observed.items[i]);
+
+    bool is_present = report->epoch == d->state->epoch && report->generation == node->r.generation;
+    for (struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
+        const struct observed *of_it = id_map_get(&seen, a->r.id);
+        if (of_it != NULL && of_it->attempt == a->r.attempt)
+            react(d, a, of_it);
+        else if (of_it == NULL && is_present)
+            missing(d, a);
+    }
+    id_map_done(&seen);
+    lifecycle_settle(d);
+    return ERR_OK;
+}

@@ -1,0 +1,95 @@
+/* plan.c - the events that carry out a plan. Ids derive from the stored key and the sequence, so that
+ * the same history gives the same ids. */
+#include "core/lifecycle.h"
+
+struct grants {
+    struct decision *d;
+    uint64_t next_id;
+    struct id_map placed; /* volumes that got their node earlier in this plan */
+};
+
+static void place_volumes(struct grants *grants, const struct plan_entry *entry)
+{
+    const struct workload_record *r = &entry->workload->r;
+    struct decision *d = grants->d;
+    for (size_t i = 0; i < r->volumes.count; i++) {
+        struct volume *volume = state_volume(d->state, r->volumes.items[i]);
+        if (volume == NULL || id_map_get(&grants->placed, volume->r.id) != NULL ||
+            state_node(d->state, volume->r.node) != NULL)
+            continue;
+        struct volume_record *next = &decide_add(d, EV_VOLUME_SET, volume->r.tenant)->volume_set;
+        *next = volume->r;
+        next->node = entry->members[0].node->r.id;
+        id_map_put(&grants->placed, volume->r.id, volume);
+    }
+}
+
+static void grant(struct grants *grants, const struct plan_entry *entry, size_t rank)
+{
+    const struct workload *workload = entry->workload;
+    const struct plan_member *member = &entry->members[rank];
+    struct decision *d = grants->d;
+    struct id tenant = workload->project->tenant->r.id;
+    decide_add(d, EV_ALLOCATION_GRANTED, tenant)->allocation_granted = (struct allocation_record){
+        .id = id_derive(d->state->id_key, d->state->sequence, grants->next_id++),
+        .workload = workload->r.id,
+        .project = workload->r.project,
+        .node = member->node->r.id,
+        .attempt = workload->r.attempt + 1,
+        .rank = (int64_t)rank,
+        .class_number = member->class_number,
+        .charge_milli = member->charge_milli,
+        .cpu_milli = member->cpu_milli,
+        .memory_mib = member->memory_mib,
+        .shares = member->shares,
+        .state = AL_STARTING,
+        .grace_s = workload->r.grace_s,
+        .granted = d->now,
+        .is_borrowed = entry->is_borrowed,
+    };
+}
+
+static void start(struct grants *grants, const struct plan_entry *entry)
+{
+    static const struct str no_detail;
+    struct workload_image *image = workload_image(grants->d, entry->workload);
+    image->next.attempt++;
+    image->next.not_before = (struct mono){ 0 };
+    image->next.exit = (struct exit_status){ 0 };
+    workload_step(grants->d, image, WL_STARTING, CAUSE_NONE, no_detail);
+    place_volumes(grants, entry);
+    for (size_t rank = 0; rank < entry->member_count; rank++)
+        grant(grants, entry, rank);
+}
+
+static void fail(struct decision *d, const struct plan_entry *entry)
+{
+    static const struct str detail = { "what it was to run after can no longer end as asked", 51 };
+    workload_step(d, workload_image(d, entry->workload), WL_FAILED, entry->cause, detail);
+}
+
+void decide_plan(const struct state *state, const struct plan *plan, struct mono now,
+                 struct wall wall, struct arena *arena, struct event_list *events)
+{
+    AUTO(decision) struct decision d;
+    decision_init(&d, state, arena, events);
+    d.actor = (struct actor){ .role = ROLE_SYSTEM, .name = STR("scheduler") };
+    d.now = now;
+    d.wall = wall;
+    struct grants grants = { .d = &d };
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        switch (entry->action) {
+        case PLAN_START:
+            start(&grants, entry);
+            break;
+        case PLAN_EVICT:
+            workload_evict(&d, entry->workload, entry->cause, entry->for_whom->r.id);
+            break;
+        case PLAN_FAIL:
+            fail(&d, entry);
+            break;
+        }
+    }
+    id_map_done(&grants.placed);
+}

@@ -1,0 +1,354 @@
+/* project.c - tenants and projects: the quota tree, and the sums that must hold in it. */
+#include <string.h>
+
+#include "core/decide.h"
+
+enum { PRIORITY_MAX = 1000, PRIORITY_DEFAULT = 50, WEIGHT_MAX = 1000000, WEIGHT_DEFAULT = 100 };
+
+static const int64_t milli_max = INT64_C(1) << 40;
+
+/* ---- sums of guarantees -------------------------------------------------------------------- */
+
+static int64_t own_quota(const struct project *project, int64_t class_number)
+{
+    return project_quota(project, class_number).quota_milli;
+}
+
+/* The next project after all of `project`'s subtree, within `top`; NULL: none. */
+static const struct project *next_outside(const struct project *project, const struct project *top)
+{
+    while (project != top && project->next_sibling == NULL)
+        project = project->parent;
+    return project == top ? NULL : project->next_sibling;
+}
+
+/* What the children of `top` are guaranteed together: one without a quota counts with its own
+ * children's. */
+static int64_t quota_below(const struct project *top, int64_t class_number)
+{
+    int64_t sum = 0;
+    const struct project *p = top->first_child;
+    while (p != NULL) {
+        int64_t quota = own_quota(p, class_number);
+        sum += quota;
+        bool descends = quota == 0 && p->first_child != NULL;
+        p = descends ? p->first_child : next_outside(p, top);
+    }
+    return sum;
+}
+
+static int64_t effective_quota(const struct project *project, int64_t class_number)
+{
+    int64_t quota = own_quota(project, class_number);
+    return quota > 0 ? quota : quota_below(project, class_number);
+}
+
+/* Everything installed, healthy or not: a node under repair does not make promises void. */
+static int64_t installed_milli(const struct state *state, int64_t class_number)
+{
+    int64_t sum = 0;
+    for (const struct node *node = state->first_node; node != NULL; node = node->next) {
+        if (node->r.cpu_class_number == class_number &&
+            state_class(state, class_number)->r.kind == CLASS_CPU)
+            sum += node->r.cpu_milli;
+        for (size_t i = 0; i < node->r.devices.count; i++) {
+            const struct device_record *device = &node->r.devices.items[i];
+            if (device->class_number == class_number && device->health != DEVICE_GONE)
+                sum += 1000;
+        }
+    }
+    return sum;
+}
+
+/* A change of one guarantee: of `project`, or of a new child of `parent` when that is NULL. */
+struct guarantee {
+    const struct project *project;
+    const struct project *parent;
+    int64_t class_number;
+    int64_t quota_milli;
+};
+
+/* Whether the sums still hold with it; else says which one does not. */
+static bool guarantee_holds(const struct state *state, const struct guarantee *g, struct error *e)
+{
+    int64_t below = g->project != NULL ? quota_below(g->project, g->class_number) : 0;
+    struct str class_name = state_class(state, g->class_number)->r.name;
+    if (g->quota_milli > 0 && below > g->quota_milli) {
+        (void)err_cause(e, ERR_CONFLICT, CAUSE_OVERCOMMITTED,
+                        "%.*s: its children are guaranteed %lld together, more than %lld; lower"
+                        " theirs first, or use force",
+                        STR_ARG(class_name), (long long)below, (long long)g->quota_milli);
+        return false;
+    }
+    int64_t now = g->project != NULL ? effective_quota(g->project, g->class_number) : 0;
+    int64_t more = (g->quota_milli > 0 ? g->quota_milli : below) - now;
+    if (more <= 0)
+        return true;
+    for (const struct project *p = g->parent; p != NULL; p = p->parent) {
+        int64_t quota = own_quota(p, g->class_number);
+        int64_t sum = quota_below(p, g->class_number) + more;
+        if (quota == 0)
+            continue;
+        if (sum <= quota)
+            return true;
+        (void)err_cause(e, ERR_CONFLICT, CAUSE_OVERCOMMITTED,
+                        "%.*s: the children of %.*s would be guaranteed %lld together, more than"
+                        " its %lld; raise that first, or use force",
+                        STR_ARG(class_name), STR_ARG(p->r.path), (long long)sum, (long long)quota);
+        return false;
+    }
+    int64_t sum = more;
+    for (const struct project *t = state->first_tenant; t != NULL; t = t->next_sibling)
+        sum += effective_quota(t, g->class_number);
+    int64_t installed = installed_milli(state, g->class_number);
+    if (sum <= installed)
+        return true;
+    (void)err_cause(e, ERR_CONFLICT, CAUSE_OVERCOMMITTED,
+                    "%.*s: all tenants would be guaranteed %lld together, but there are %lld"
+                    " installed; lower it, or use force",
+                    STR_ARG(class_name), (long long)sum, (long long)installed);
+    return false;
+}
+
+/* ---- fields -------------------------------------------------------------------------------- */
+
+static enum err quota_check(const struct quota_spec *spec, struct error *e)
+{
+    const struct range ranges[] = {
+        { "quotas.quota_milli", spec->quota_milli, 0, milli_max },
+        { "quotas.lend_limit_milli", spec->lend_limit_milli, UNBOUNDED, milli_max },
+        { "quotas.limit_milli", spec->limit_milli, UNBOUNDED, milli_max },
+        { "quotas.over_quota_weight", spec->over_quota_weight, 0, WEIGHT_MAX },
+    };
+    return check_ranges(ranges, COUNT_OF(ranges), e);
+}
+
+/* The slot of a class in the list, which has room for one more and stays in order. */
+static struct quota *quota_slot(struct quota_list *list, int64_t class_number)
+{
+    size_t at = 0;
+    while (at < list->count && list->items[at].class_number < class_number)
+        at++;
+    if (at < list->count && list->items[at].class_number == class_number)
+        return &list->items[at];
+    memmove(&list->items[at + 1], &list->items[at], (list->count - at) * sizeof(*list->items));
+    list->count++;
+    list->items[at] = (struct quota){ .class_number = class_number,
+                                      .lend_limit_milli = UNBOUNDED,
+                                      .limit_milli = UNBOUNDED,
+                                      .over_quota_weight = WEIGHT_DEFAULT };
+    return &list->items[at];
+}
+
+static enum err quotas_merge(struct decision *d, const struct project *old,
+                             struct project_record *next, struct error *e)
+{
+    const struct quota_spec_list *specs = &d->command->project.quotas;
+    if (specs->count > CLASSES_MAX)
+        return err_field(e, "quotas", "quotas: name at most %d classes", CLASSES_MAX);
+    struct quota_list merged = { .count = next->quotas.count };
+    merged.items = arena_new(d->arena, merged.count + specs->count, sizeof(*merged.items));
+    if (merged.count > 0)
+        memcpy(merged.items, next->quotas.items, merged.count * sizeof(*merged.items));
+
+    for (size_t i = 0; i < specs->count; i++) {
+        const struct quota_spec *spec = &specs->items[i];
+        struct class_object *class = NULL;
+        enum err rc = find_class(d, spec->class_name, "quotas.class", &class, e);
+        if (rc == ERR_OK)
+            rc = quota_check(spec, e);
+        if (rc != ERR_OK)
+            return rc;
+        struct quota *quota = quota_slot(&merged, class->r.number);
+        quota->quota_milli = given_or(spec->quota_milli, quota->quota_milli);
+        quota->lend_limit_milli = given_or(spec->lend_limit_milli, quota->lend_limit_milli);
+        quota->limit_milli = given_or(spec->limit_milli, quota->limit_milli);
+        quota->over_quota_weight = given_or(spec->over_quota_weight, quota->over_quota_weight);
+
+        const struct guarantee guarantee = {
+            old, id_is_none(next->parent) ? NULL : state_project(d->state, next->parent),
+            class->r.number, quota->quota_milli
+        };
+        if (guarantee_holds(d->state, &guarantee, e))
+            continue;
+        if (!d->command->project.is_forced)
+            return ERR_CONFLICT;
+        next->is_overcommitted = true;
+    }
+    next->quotas = merged;
+    return ERR_OK;
+}
+
+static enum err project_check(const struct project_spec *spec, struct error *e)
+{
+    const struct range priority = { "priority", spec->priority, 0, PRIORITY_MAX };
+    return check_ranges(&priority, 1, e);
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+/* Splits "amber/vision/train" into its parent's path and its last component. */
+static enum err path_split(struct str path, struct str *parent, struct str *name, struct error *e)
+{
+    if (path.size == 0)
+        return err_field(e, "path", "path is missing; give one such as amber or amber/vision");
+    size_t depth = 1;
+    size_t last = 0;
+    struct str rest = path;
+    while (rest.size > 0) {
+        struct str part = str_cut(&rest, '/');
+        enum err rc = check_name(part, "path", e);
+        if (rc != ERR_OK)
+            return rc;
+    }
+    for (size_t i = 0; i < path.size; i++) {
+        if (path.data[i] != '/')
+            continue;
+        depth++;
+        last = i;
+    }
+    if (path.data[path.size - 1] == '/')
+        return err_field(e, "path", "path ends in \"/\"; leave it out");
+    if (depth > PATH_MAX_DEPTH)
+        return err_field(e, "path", "path is deeper than %d levels", PATH_MAX_DEPTH);
+    *parent = (struct str){ path.data, last };
+    size_t start = depth > 1 ? last + 1 : 0;
+    *name = (struct str){ path.data + start, path.size - start };
+    return ERR_OK;
+}
+
+enum err decide_project_create(struct decision *d, struct error *e)
+{
+    const struct project_spec *spec = &d->command->project;
+    struct str parent_path = { 0 };
+    struct str name = { 0 };
+    enum err rc = path_split(spec->path, &parent_path, &name, e);
+    if (rc == ERR_OK)
+        rc = project_check(spec, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (state_project_by_path(d->state, spec->path) != NULL)
+        return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT, "project %.*s exists already",
+                         STR_ARG(spec->path));
+    struct project_record next = { .id = d->command->new_id,
+                                   .name = name,
+                                   .path = spec->path,
+                                   .priority = given_or(spec->priority, PRIORITY_DEFAULT),
+                                   .created = d->wall };
+    struct id tenant = next.id;
+    if (parent_path.size > 0) {
+        const struct project *parent = state_project_by_path(d->state, parent_path);
+        if (parent == NULL)
+            return not_found(e, "project", parent_path);
+        next.parent = parent->r.id;
+        tenant = parent->tenant->r.id;
+    } else {
+        if (d->state->next_tenant_number >= TENANT_NUMBERS_MAX)
+            return err_cause(e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT, "all %d tenant numbers are used up",
+                             TENANT_NUMBERS_MAX);
+        next.number = d->state->next_tenant_number;
+    }
+    rc = quotas_merge(d, NULL, &next, e);
+    if (rc != ERR_OK)
+        return rc;
+    decide_add(d, EV_PROJECT_SET, tenant)->project_set = next;
+    return ERR_OK;
+}
+
+/* The project that the command names, by id or by path. */
+static enum err project_target(const struct decision *d, struct project **out, struct error *e)
+{
+    if (!id_is_none(d->command->target.id)) {
+        *out = state_project(d->state, d->command->target.id);
+        return *out != NULL ? ERR_OK : not_found(e, "project", d->command->target.name);
+    }
+    struct str name = d->command->target.name;
+    return find_project(d, name.size > 0 ? name : d->command->project.path, "path", out, e);
+}
+
+static bool project_differs(const struct project_record *a, const struct project_record *b)
+{
+    return a->priority != b->priority || a->is_overcommitted != b->is_overcommitted ||
+           a->quotas.count != b->quotas.count ||
+           (a->quotas.count > 0 &&
+            memcmp(a->quotas.items, b->quotas.items, a->quotas.count * sizeof(*a->quotas.items)));
+}
+
+enum err decide_project_update(struct decision *d, struct error *e)
+{
+    struct project *project = NULL;
+    enum err rc = project_target(d, &project, e);
+    if (rc == ERR_OK)
+        rc = decide_match(d, project->r.version, e);
+    if (rc == ERR_OK)
+        rc = project_check(&d->command->project, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct project_record next = project->r;
+    next.priority = given_or(d->command->project.priority, next.priority);
+    /* The flag tells of the last change that named guarantees. */
+    if (d->command->project.quotas.count > 0)
+        next.is_overcommitted = false;
+    rc = quotas_merge(d, project, &next, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (project_differs(&next, &project->r))
+        decide_add(d, EV_PROJECT_SET, project->tenant->r.id)->project_set = next;
+    return ERR_OK;
+}
+
+/* What stands in the way of removing it, as words; NULL: nothing. */
+static const char *project_obstacle(const struct decision *d, const struct project *project)
+{
+    if (project->first_child != NULL)
+        return "it has children; remove them first";
+    if (project->live_workloads > 0)
+        return "it has workloads that have not ended; cancel them first";
+    if (project->volume_count > 0)
+        return "it has volumes; remove them first";
+    if (project->image_count > 0)
+        return "it has images; remove them first";
+    for (const struct token *token = d->state->first_token; token != NULL; token = token->next) {
+        if (id_eq(token->r.tenant, project->r.id) && !token->r.is_revoked)
+            return "it has valid tokens; revoke them first";
+    }
+    for (const struct workload *w = d->state->first_workload; w != NULL; w = w->next) {
+        if (w->project != project)
+            continue;
+        if (w->first_allocation != NULL)
+            return "ended work of it still occupies devices; wait for its nodes";
+        if (sched_is_awaited(d->sched, w))
+            return "other work depends on ended work of it; cancel that first";
+    }
+    return NULL;
+}
+
+enum err decide_project_remove(struct decision *d, struct error *e)
+{
+    struct project *project = NULL;
+    enum err rc = project_target(d, &project, e);
+    if (rc == ERR_OK)
+        rc = decide_match(d, project->r.version, e);
+    if (rc != ERR_OK)
+        return rc;
+    const char *obstacle = project_obstacle(d, project);
+    if (obstacle != NULL)
+        return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT, "project %.*s: %s",
+                         STR_ARG(project->r.path), obstacle);
+
+    struct id tenant = project->tenant->r.id;
+    for (const struct workload *w = d->state->first_workload; w != NULL; w = w->next) {
+        if (w->project == project)
+            decide_add(d, EV_WORKLOAD_FORGOTTEN, tenant)->removed.id = w->r.id;
+    }
+    for (const struct token *token = d->state->first_token; token != NULL; token = token->next) {
+        if (id_eq(token->r.tenant, project->r.id))
+            decide_add(d, EV_TOKEN_REMOVED, tenant)->removed.id = token->r.id;
+    }
+    for (const struct credential *c = d->state->first_credential; c != NULL; c = c->next) {
+        if (id_eq(c->r.tenant, project->r.id))
+            decide_add(d, EV_CREDENTIAL_REMOVED, tenant)->removed.id = c->r.id;
+    }
+    decide_add(d, EV_PROJECT_REMOVED, tenant)->removed.id = project->r.id;
+    return ERR_OK;
+}
