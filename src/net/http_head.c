@@ -4,10 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The library's own list of methods has the tag that ours has. */
-#define http_method http_parser_method
-#include <http_parser.h>
-#undef http_method
+#include "net/http_library.h"
 
 enum { TARGET_MAX = 8192, SEGMENTS_MAX = 32, QUERY_MAX = 64, LENGTH_DIGITS_MAX = 18 };
 

@@ -128,16 +128,24 @@ static uint16_t get_u16(const char *bytes)
     return (uint16_t)(u[0] << 8 | u[1]);
 }
 
-static void send_frame(struct link *link, const struct frame *frame)
+/* `prefix` is the beginning of the payload, for callers whose payload is in two places. */
+static void send_parts(struct link *link, const struct frame *frame, struct str prefix)
 {
     char header[FRAME_HEADER] = { 0 };
-    assert(frame->payload.size <= LINK_FRAME_MAX);
-    put_u32(header, (uint32_t)frame->payload.size);
+    size_t size = prefix.size + frame->payload.size;
+    assert(size <= LINK_FRAME_MAX);
+    put_u32(header, (uint32_t)size);
     header[4] = (char)frame->type;
     header[5] = (char)frame->flags;
     put_u32(header + 8, frame->stream);
     conn_send_always(link->conn, header, sizeof(header));
+    conn_send_always(link->conn, prefix.data, prefix.size);
     conn_send_always(link->conn, frame->payload.data, frame->payload.size);
+}
+
+static void send_frame(struct link *link, const struct frame *frame)
+{
+    send_parts(link, frame, (struct str){ 0 });
 }
 
 static void send_close(struct link *link, uint32_t number, uint32_t code, struct str text)
@@ -200,20 +208,19 @@ void link_close(struct link *link, const char *why)
 
 static void emit_fragment(struct link *link)
 {
-    char bytes[LINK_FRAME_MAX];
+    char head[MESSAGE_HEADER];
     struct message *message = link->out_head;
-    size_t head = 0;
-    uint8_t flags = 0;
-    if (!message->has_begun) {
-        message->has_begun = true;
-        flags = FLAG_FIRST;
-        put_u16(bytes, message->type);
-        put_u32(bytes + 2, (uint32_t)message->size);
-        head = MESSAGE_HEADER;
-    }
-    size_t size = MIN_OF(message->size - message->sent, sizeof(bytes) - head);
-    memcpy(bytes + head, message->bytes + message->sent, size);
-    send_frame(link, &(struct frame){ FRAME_MESSAGE, flags, 0, { bytes, head + size } });
+    struct str prefix = { head, message->has_begun ? 0 : sizeof(head) };
+    put_u16(head, message->type);
+    put_u32(head + 2, (uint32_t)message->size);
+    size_t size = MIN_OF(message->size - message->sent, LINK_FRAME_MAX - prefix.size);
+    struct frame frame = {
+        .type = FRAME_MESSAGE,
+        .flags = message->has_begun ? 0 : FLAG_FIRST,
+        .payload = { message->bytes + message->sent, size },
+    };
+    send_parts(link, &frame, prefix);
+    message->has_begun = true;
     message->sent += size;
     link->out_bytes -= size;
     if (message->sent < message->size)
