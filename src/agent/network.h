@@ -1,0 +1,115 @@
+/*
+ * network.h - the unprivileged half of an agent: TLS to the controller on one side, fixed-size
+ * messages to the privileged half (ipc.h) on the other. It can start nothing by itself: what may run
+ * is in sets and tickets that the controller signs and the other half verifies.
+ *
+ * network.c     - both connections, desired sets, observed sets, heartbeats
+ * net_fetch.c   - images and uploads from the controller or a registry
+ * net_logs.c    - output of workloads to the controller
+ * net_streams.c - commands, terminals and trees between the controller and a workload
+ * net_files.c   - identity on disk: certificate, key, authority, address
+ */
+#ifndef AGENT_NETWORK_H
+#define AGENT_NETWORK_H
+
+#include "agent/ipc.h"
+#include "agent/net_files.h"
+#include "net/link.h"
+#include "wire/link.h"
+
+struct net_fetches;
+struct net_logs;
+struct net_streams;
+
+struct network_options {
+    const char *state_dir; /* of this half, its own uid's: identity, things being fetched */
+    const char *socket;    /* of the privileged half */
+    unsigned agentd_uid;   /* who must be at the other end: 0 but for tests */
+    bool is_plain_http;    /* registries without TLS: tests and loopback mirrors only */
+};
+
+struct network {
+    struct network_options options;
+    struct loop *loop;
+    struct net_identity identity;
+
+    /* the privileged half */
+    int ipc; /* -1: not connected */
+    struct loop_watch ipc_watch;
+    struct loop_timer ipc_retry;
+    bool is_agentd_ready; /* its HELLO came */
+    struct ipc_hello agentd;
+    struct ipc_inventory inventory;
+    bool has_inventory;
+    VEC(struct ipc_observed_entry) observed; /* what it holds, by its last word */
+    bool is_observed_full;                   /* a full set has been assembled */
+    size_t observed_seen;                    /* entries of the full set being assembled */
+    VEC(struct ipc_observed_entry) assembling;
+    uint64_t applied_epoch, applied_generation;
+
+    /* a desired set on its way down */
+    struct buf desired;         /* owned: set and payloads as ipc.h lays them out */
+    uint32_t desired_set_bytes; /* of it, the signed set; 0: none yet */
+    size_t desired_sent;        /* bytes sent; SIZE_MAX: nothing to send */
+    bool is_desired_begun;
+
+    /* the controller */
+    struct link *link; /* NULL: none */
+    bool is_welcome;
+    struct loop_timer dial;
+    unsigned dial_failures;
+    struct loop_timer beat;
+    int64_t heartbeat_s;
+    uint64_t beat_number;
+    int64_t beat_sent_ns; /* of beat_number */
+    struct loop_timer report;
+    struct mono reported;
+    bool is_report_due;
+    struct loop_timer renew;
+    struct buf renew_key; /* owned: of the certificate being asked for */
+
+    struct net_fetches *fetches; /* owned */
+    struct net_logs *logs;       /* owned */
+    struct net_streams *streams; /* owned */
+};
+
+enum err network_open(const struct network_options *options, struct network **out, struct error *e)
+    MUST_CHECK;
+void network_free(struct network *network); /* NULL is a no-op */
+DEFINE_CLEANUP(network, struct network *, network_free)
+/* Serves until network_stop. */
+enum err network_run(struct network *network, struct error *e) MUST_CHECK;
+void network_stop(struct network *network);
+
+/* For the parts. False: not connected, or no room; the part tries again when told of a new connection. */
+bool network_send_down(struct network *network, enum ipc_tag tag, void *message);
+bool network_send_up(struct network *network, enum message_type type, const void *message);
+
+/* ---- the parts: each hears of what concerns it ------------------------------------------------ */
+
+struct net_fetches *net_fetches_new(struct network *network);
+void net_fetches_free(struct net_fetches *fetches);
+void net_fetches_need(struct net_fetches *fetches, const struct ipc_need_image *need);
+void net_fetches_source(struct net_fetches *fetches, const struct image_source_message *source);
+void net_fetches_up(struct net_fetches *fetches);   /* greeted by the controller */
+void net_fetches_down(struct net_fetches *fetches); /* the link is gone */
+
+struct net_logs *net_logs_new(struct network *network);
+void net_logs_free(struct net_logs *logs);
+/* Takes the descriptor, if there is one (-1: none). */
+void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, int fd);
+void net_logs_wanted(struct net_logs *logs, const struct log_message *wanted);
+void net_logs_up(struct net_logs *logs);
+void net_logs_down(struct net_logs *logs);
+void net_logs_agentd_gone(struct net_logs *logs);
+
+struct net_streams *net_streams_new(struct network *network);
+void net_streams_free(struct net_streams *streams);
+void net_streams_open(struct net_streams *streams, struct link_stream *stream,
+                      const struct stream_header *header);
+/* Takes the descriptors it keeps (sets them to -1). */
+void net_streams_message(struct net_streams *streams, const union ipc_message *message,
+                         struct ipc_fds *fds);
+void net_streams_agentd_gone(struct net_streams *streams);
+
+#endif
