@@ -18,7 +18,7 @@ struct websocket_events {
 };
 
 struct websocket_options {
-    struct str subprotocol;   /* must be among those the client offers; empty: none */
+    const char *subprotocol;  /* must be among those the client offers; NULL: none */
     size_t message_bytes_max; /* 0: 64 KiB; beyond: closed with 1009 */
     size_t queue_bytes_max;   /* 0: 256 KiB */
     int64_t ping_ms;          /* 0: 20 s; twice without any sign of life ends it */
@@ -34,7 +34,7 @@ MUST_CHECK enum err websocket_accept(struct http_request *request,
 /* ERR_LIMIT: no room now. ERR_UNAVAILABLE: closing. */
 MUST_CHECK enum err websocket_send(struct websocket *socket, struct str bytes, bool is_text);
 size_t websocket_room(const struct websocket *socket);
-/* Back-pressure on what the client sends. */
+/* Back-pressure on what the client sends; a few messages that have come already may still follow. */
 void websocket_pause(struct websocket *socket);
 void websocket_resume(struct websocket *socket);
 /* Starts the closing handshake; on_close follows. `reason` at most 123 bytes. */
