@@ -63,7 +63,7 @@ static int64_t number(struct world *world, size_t below)
 
 static struct digest digest(struct world *world)
 {
-    struct digest d;
+    struct digest d = { 0 };
     for (size_t i = 0; i < sizeof(d.bytes); i++)
         d.bytes[i] = (uint8_t)number(world, 256);
     return d;
