@@ -1,0 +1,282 @@
+#include "wire/spec_json.h"
+
+/* Bounds of what people send. decide() checks what they mean; here is what they may cost. */
+enum {
+    TEXT_MAX = 1024,
+    REFERENCE_MAX = 512, /* of an image: registry, path, tag and digest */
+    PROJECT_MAX = (NAME_MAX_BYTES + 1) * PATH_MAX_DEPTH,
+    ARGUMENT_MAX = 64 * 1024,
+    VALUE_MAX = 32 * 1024,
+    PASSWORD_MAX = 4096
+};
+#define MILLI_MAX   INT64_C(1000000000)
+#define MIB_MAX     INT64_C(1000000000)
+#define SECONDS_MAX INT64_C(315360000) /* ten years */
+#define MICROS_MAX  INT64_C(1000000000000)
+
+#define OPTIONAL(kind, member, low, high)                                                          \
+    F(kind, member), .flags = FIELD_UNSET, .min = (low), .max = (high)
+
+#define OF struct mount_spec
+static const struct field mount_fields[] = {
+    { F(STR, volume), .max = NAME_MAX_BYTES, .flags = FIELD_REQUIRED, .doc = "name or id" },
+    { F(STR, path), .max = 4095, .flags = FIELD_REQUIRED, .doc = "absolute, inside the workload" },
+    { F(BOOL, is_read_only) },
+};
+static const struct schema mount_schema =
+    SCHEMA("MountSpec", mount_fields, "a volume inside of a workload");
+#undef OF
+
+#define OF struct dependency_spec
+static const struct field dependency_fields[] = {
+    { F(STR, workload), .max = NAME_MAX_BYTES, .flags = FIELD_REQUIRED,
+      .doc = "id of a workload or an array" },
+    { F(ENUM, when), .names = &dependency_when_names, .flags = FIELD_UNSET,
+      .doc = "how it has to end; default ok" },
+};
+static const struct schema dependency_spec_schema =
+    SCHEMA("DependencySpec", dependency_fields, "what has to end first");
+#undef OF
+
+#define OF struct workload_spec
+static const struct field workload_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES, .doc = "default: made from the command" },
+    { F(STR, project), .max = PROJECT_MAX, .flags = FIELD_REQUIRED, .doc = "path or id" },
+    { F(STR, kind), .max = NAME_MAX_BYTES, .doc = "job" },
+    { F(STR, profile), .max = NAME_MAX_BYTES,
+      .doc = "gives the request, unless a field here overrides it" },
+    { F(STR, image), .max = REFERENCE_MAX, .doc = "name of an image" },
+    { F(STR_LIST, command), .max = ARGV_MAX, .item_max = ARGUMENT_MAX,
+      .doc = "arguments, the program first; empty: the image's own" },
+    { F(PAIRS, env), .max = ENV_MAX, .item_max = VALUE_MAX },
+    { F(PAIRS, labels), .max = LABELS_MAX, .item_max = 256 },
+    { F(STR, workdir), .max = 4095, .doc = "absolute; default: the image's" },
+    { F(STRUCT_LIST, mounts), .schema = &mount_schema, .max = MOUNTS_MAX },
+    { F(STRUCT_LIST, depends_on), .schema = &dependency_spec_schema, .max = DEPENDENCIES_MAX },
+    { F(STR_LIST, classes), .max = REQUEST_CLASSES_MAX, .item_max = NAME_MAX_BYTES,
+      .doc = "resource classes in order of preference; empty: any" },
+    { F(STR, upload), .max = 2 * DIGEST_BYTES, .doc = "SHA-256 of an upload, in hexadecimal" },
+    { OPTIONAL(I64, count, 1, ARRAY_MAX), .doc = "more than 1: an array of that many workloads" },
+    { OPTIONAL(I64, gpu_milli, 0, MILLI_MAX),
+      .doc = "per member: below 1000 a fraction of one device, else whole devices" },
+    { OPTIONAL(I64, gpu_memory_mib, 0, MIB_MAX), .doc = "instead: a fraction by memory" },
+    { OPTIONAL(I64, devices, 0, ALLOCATION_DEVICES_MAX),
+      .doc = "with share_milli: so many devices, that share of each" },
+    { OPTIONAL(I64, share_milli, 1, 1000) },
+    { OPTIONAL(I64, cpu_milli, 0, MILLI_MAX), .doc = "1000: one core" },
+    { OPTIONAL(I64, memory_mib, 0, MIB_MAX) },
+    { OPTIONAL(I64, shm_mib, 0, MIB_MAX), .doc = "size of /dev/shm, within memory_mib" },
+    { OPTIONAL(I64, members, 1, MEMBERS_MAX), .doc = "of a gang; they start together" },
+    { OPTIONAL(I64, members_min, 1, MEMBERS_MAX) },
+    { OPTIONAL(I64, priority, 0, 1000), .doc = "inside of the project; default 50" },
+    { OPTIONAL(I64, time_limit_s, 0, SECONDS_MAX), .doc = "of each attempt; 0: none" },
+    { OPTIONAL(I64, grace_s, 0, 86400), .doc = "between TERM and KILL" },
+    { OPTIONAL(I64, retries, 0, 1000), .doc = "after failures of its own" },
+    { OPTIONAL(I64, fence_after_s, 1, 86400) },
+    { OPTIONAL(ENUM, preemptible, 0, 0), .names = &preemptible_names },
+    { OPTIONAL(ENUM, restart, 0, 0), .names = &restart_policy_names },
+    { OPTIONAL(ENUM, on_contact_loss, 0, 0), .names = &on_contact_loss_names },
+    { F(BOOL, is_held), .doc = "submit it held" },
+};
+const struct schema workload_spec_schema =
+    SCHEMA("WorkloadSpec", workload_fields, "work to be done");
+#undef OF
+
+#define OF struct quota_spec
+static const struct field quota_fields[] = {
+    { F_AS("class", STR, class_name), .max = NAME_MAX_BYTES, .flags = FIELD_REQUIRED },
+    { OPTIONAL(I64, quota_milli, 0, MILLI_MAX), .doc = "guarantee" },
+    { OPTIONAL(I64, lend_limit_milli, UNBOUNDED, MILLI_MAX),
+      .doc = "how much of it others may use while it is not needed; -1: all of it" },
+    { OPTIONAL(I64, limit_milli, UNBOUNDED, MILLI_MAX), .doc = "ceiling; -1: none" },
+    { OPTIONAL(I64, over_quota_weight, 0, 1000000),
+      .doc = "in the division of what is left over; default 100" },
+};
+const struct schema quota_spec_schema =
+    SCHEMA("QuotaSpec", quota_fields, "quota fields of a project for a class");
+#undef OF
+
+#define OF struct project_spec
+static const struct field project_fields[] = {
+    { F(STR, path), .max = PROJECT_MAX, .doc = "\"amber/vision\"; parents must exist" },
+    { OPTIONAL(I64, priority, 0, 1000) },
+    { F(STRUCT_LIST, quotas), .schema = &quota_spec_schema, .max = CLASSES_MAX },
+    { F(BOOL, is_forced), .doc = "accept quotas beyond what there is, and mark the project" },
+};
+const struct schema project_spec_schema =
+    SCHEMA("ProjectSpec", project_fields, "a tenant or a project");
+#undef OF
+
+#define OF struct class_spec
+static const struct field class_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES },
+    { F(STR, vendor), .max = NAME_MAX_BYTES },
+    { OPTIONAL(ENUM, kind, 0, 0), .names = &class_kind_names },
+    { OPTIONAL(I64, memory_mib, 0, MIB_MAX), .doc = "of one device" },
+    { OPTIONAL(ENUM, slicing, 0, 0), .names = &slicing_names },
+    { OPTIONAL(I64, price_micros_per_hour, 0, MICROS_MAX),
+      .doc = "of a whole device or core, in millionths of the currency" },
+};
+const struct schema class_spec_schema = SCHEMA("ClassSpec", class_fields, "what hardware is");
+#undef OF
+
+#define OF struct pool_spec
+static const struct field pool_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES },
+    { F_AS("class", STR, class_name), .max = NAME_MAX_BYTES },
+    { OPTIONAL(ENUM, site, 0, 0), .names = &site_kind_names },
+};
+const struct schema pool_spec_schema =
+    SCHEMA("PoolSpec", pool_fields, "nodes of one class on one site");
+#undef OF
+
+#define OF struct profile_spec
+static const struct field profile_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES },
+    { F(STR, description), .max = TEXT_MAX },
+    { F(STR_LIST, classes), .max = REQUEST_CLASSES_MAX, .item_max = NAME_MAX_BYTES },
+    { F(STR_LIST, pools), .max = 64, .item_max = NAME_MAX_BYTES },
+    { OPTIONAL(I64, gpu_milli, 0, MILLI_MAX) },
+    { OPTIONAL(I64, gpu_memory_mib, 0, MIB_MAX) },
+    { OPTIONAL(I64, devices, 0, ALLOCATION_DEVICES_MAX) },
+    { OPTIONAL(I64, share_milli, 1, 1000) },
+    { OPTIONAL(I64, cpu_milli, 0, MILLI_MAX) },
+    { OPTIONAL(I64, memory_mib, 0, MIB_MAX) },
+};
+const struct schema profile_spec_schema =
+    SCHEMA("ProfileSpec", profile_fields, "a shape that users pick by name");
+#undef OF
+
+#define OF struct token_spec
+static const struct field token_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES, .doc = "what it is for" },
+    { F(ENUM, role), .names = &role_names, .flags = FIELD_UNSET, .doc = "default member" },
+    { F(STR, tenant), .max = NAME_MAX_BYTES, .doc = "of members: name or id" },
+    { F(STR, user), .max = NAME_MAX_BYTES, .doc = "who acts with it" },
+    { F(STR, pool), .max = NAME_MAX_BYTES, .doc = "of join tokens: the pool that nodes enter" },
+    { OPTIONAL(I64, expires_s, 1, SECONDS_MAX),
+      .doc = "from now; default never, for join tokens an hour" },
+};
+const struct schema token_spec_schema = SCHEMA("TokenSpec", token_fields, "a bearer token");
+#undef OF
+
+#define OF struct volume_spec
+static const struct field volume_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES, .flags = FIELD_REQUIRED },
+    { F(STR, tenant), .max = NAME_MAX_BYTES, .doc = "default: one's own" },
+    { OPTIONAL(I64, quota_mib, 0, MIB_MAX), .doc = "0: none" },
+};
+const struct schema volume_spec_schema =
+    SCHEMA("VolumeSpec", volume_fields, "a directory that outlives workloads");
+#undef OF
+
+#define OF struct image_spec
+static const struct field image_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES },
+    { F(STR, tenant), .max = NAME_MAX_BYTES, .doc = "default: one's own; operators: for all" },
+    { F(STR, source), .max = REFERENCE_MAX, .doc = "reference in a registry" },
+    { F(DIGEST, manifest), .doc = "SHA-256 of its manifest" },
+    { OPTIONAL(I64, size_bytes, 0, INT64_MAX) },
+};
+const struct schema image_spec_schema = SCHEMA("ImageSpec", image_fields, "an image");
+#undef OF
+
+#define OF struct credential_spec
+static const struct field credential_fields[] = {
+    { F(STR, tenant), .max = NAME_MAX_BYTES, .doc = "default: one's own" },
+    { F(STR, registry), .max = 255, .flags = FIELD_REQUIRED, .doc = "host, with a port if any" },
+    { F(STR, username), .max = 255, .flags = FIELD_REQUIRED },
+    { F_AS("password", STR, sealed), .max = PASSWORD_MAX, .flags = FIELD_REQUIRED | FIELD_SECRET,
+      .doc = "sealed before it is stored; never shown again" },
+};
+const struct schema credential_spec_schema =
+    SCHEMA("CredentialSpec", credential_fields, "a login at a private registry");
+#undef OF
+
+#define OF struct settings_record
+static const struct field settings_fields[] = {
+    { OPTIONAL(I64, grace_s, 0, 86400), .doc = "between TERM and KILL" },
+    { OPTIONAL(I64, kill_confirm_s, 1, 3600), .doc = "for a killed process to be gone" },
+    { OPTIONAL(I64, min_runtime_s, 0, SECONDS_MAX), .doc = "that borrowed work is left in peace" },
+    { OPTIONAL(I64, min_runtime_in_quota_s, 0, SECONDS_MAX) },
+    { OPTIONAL(I64, start_timeout_s, 1, 86400) },
+    { OPTIONAL(I64, lost_after_s, 1, SECONDS_MAX),
+      .doc = "without contact, until a node is declared lost" },
+    { OPTIONAL(I64, unknown_after_s, 1, 86400),
+      .doc = "without contact, until a node gets no new work" },
+    { OPTIONAL(I64, gang_repair_s, 0, 86400) },
+    { OPTIONAL(I64, device_reserve_mib, 0, MIB_MAX) },
+    { OPTIONAL(I64, backoff_base_s, 0, 86400),
+      .doc = "the n-th failure waits base times 2 to the n" },
+    { OPTIONAL(I64, backoff_max_s, 0, SECONDS_MAX) },
+    { OPTIONAL(I64, ended_keep_s, 0, SECONDS_MAX), .doc = "how long ended work stays in memory" },
+    { OPTIONAL(I64, ended_keep_count, 0, 1000000) },
+    { F(ENUM, reclaim_to), .names = &reclaim_to_names },
+    { F(ENUM, placement), .names = &placement_names },
+};
+const struct schema settings_spec_schema =
+    SCHEMA("SettingsSpec", settings_fields, "settings to change; the others stay");
+#undef OF
+
+#define OF struct target
+static const struct field target_fields[] = {
+    { F(STR, reason), .max = TEXT_MAX, .doc = "for people, kept in the audit" },
+    { OPTIONAL(I64, deadline_s, 0, SECONDS_MAX),
+      .doc = "of a drain: from now, then what still runs is evicted" },
+    { F(BOOL, is_forced) },
+};
+const struct schema target_spec_schema =
+    SCHEMA("ActionSpec", target_fields, "how something is to be done");
+#undef OF
+
+enum err spec_decode(const struct schema *schema, struct str body, struct arena *arena, void *spec,
+                     struct error *e)
+{
+    /* An action may come without a body; its fields are all optional. */
+    struct str text = body.size > 0 ? body : STR("{}");
+
+    return schema_decode_text(schema, text, UNKNOWN_REFUSED, arena, spec, e);
+}
+
+/* ---- canonical form ------------------------------------------------------------------------ */
+
+static void fill(int64_t *value, int64_t given)
+{
+    if (*value == UNSET)
+        *value = given;
+}
+
+/* Defaults that hold for every workload; what depends on a profile or the settings stays open. */
+static void fill_defaults(struct workload_spec *spec)
+{
+    if (spec->kind.size == 0)
+        spec->kind = STR("job");
+    fill(&spec->members, 1);
+    fill(&spec->members_min, spec->members);
+    fill(&spec->preemptible, PREEMPTIBLE_ALWAYS);
+    fill(&spec->restart, RESTART_ON_FAILURE);
+    fill(&spec->on_contact_loss, LOSS_RESTART);
+    if (spec->count == 1)
+        spec->count = UNSET;
+}
+
+struct str workload_spec_canonical(const struct workload_spec *spec, struct arena *arena)
+{
+    AUTO(buf) struct buf text = { 0 };
+    struct json_writer w = json_writer_of(&text);
+    struct workload_spec full = *spec;
+
+    fill_defaults(&full);
+    schema_encode(&w, &workload_spec_schema, &full, WIRE_STORED, NULL);
+    return str_copy(arena, buf_str(&text));
+}
+
+enum err workload_spec_parse(struct str json, struct arena *arena, struct workload_spec *out,
+                             struct error *e)
+{
+    if (schema_decode_text(&workload_spec_schema, json, UNKNOWN_IGNORED, arena, out, e) == ERR_OK)
+        return ERR_OK;
+    if (e != NULL)
+        e->code = ERR_CORRUPT;
+    return err_wrap(e, ERR_CORRUPT, "stored spec of a workload");
+}
