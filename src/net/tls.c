@@ -326,15 +326,18 @@ enum err tls_server_new(const struct tls_server_options *options, struct tls_con
 
 /* --- Client. --- */
 
-/* Keeps the newest session; 1 means that we took the reference. */
+/*
+ * Keeps a copy of the newest session, and each connection gets a copy of that: OpenSSL marks the one that
+ * a connection has used as not to be resumed again. 0 means that we took no reference.
+ */
 static int on_new_session(SSL *ssl, SSL_SESSION *session)
 {
     struct tls_context *context = SSL_get_app_data(ssl);
     if (context == NULL)
         return 0;
     SSL_SESSION_free(context->session);
-    context->session = session;
-    return 1;
+    context->session = SSL_SESSION_dup(session);
+    return 0;
 }
 
 /*
@@ -491,8 +494,11 @@ static enum err attach_client(struct tls_context *context, SSL *ssl, const char 
     /* A resumed session is not verified again, so it must not serve under another name. */
     bool may_resume = strcmp(context->session_name, name) == 0;
     SSL_set_app_data(ssl, may_resume ? context : NULL);
-    if (may_resume && context->session != NULL)
-        SSL_set_session(ssl, context->session);
+    SSL_SESSION *session =
+        may_resume && context->session != NULL ? SSL_SESSION_dup(context->session) : NULL;
+    if (session != NULL)
+        SSL_set_session(ssl, session);
+    SSL_SESSION_free(session);
     SSL_set_connect_state(ssl);
     return ERR_OK;
 }
