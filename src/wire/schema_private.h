@@ -39,4 +39,19 @@ static inline unsigned field_enum(const struct field *field, const void *object)
     return *(const unsigned *)at;
 }
 
+/* Kinds whose zero is no value at all, so that even PUBLIC forms leave them out. */
+static inline bool zero_is_absence(enum field_kind kind)
+{
+    return kind == FIELD_RAW || kind == FIELD_ID || kind == FIELD_PROJECT || kind == FIELD_ENUM ||
+           kind == FIELD_DIGEST || kind == FIELD_WALL || kind == FIELD_MONO;
+}
+
+/* In every PUBLIC form, whatever the value. */
+static inline bool field_is_always_public(const struct field *field)
+{
+    const unsigned never = FIELD_SECRET | FIELD_STORED | FIELD_SPARSE | FIELD_UNSET;
+
+    return (field->flags & never) == 0 && !zero_is_absence(field->kind);
+}
+
 #endif

@@ -57,13 +57,6 @@ static bool is_empty(const struct field *field, const void *object)
     return true;
 }
 
-/* Kinds whose zero is no value at all, so that even PUBLIC forms leave them out. */
-static bool zero_is_absence(enum field_kind kind)
-{
-    return kind == FIELD_RAW || kind == FIELD_ID || kind == FIELD_PROJECT || kind == FIELD_ENUM ||
-           kind == FIELD_DIGEST || kind == FIELD_WALL || kind == FIELD_MONO;
-}
-
 static bool is_left_out(const struct field *field, const void *object, enum wire_form form)
 {
     if (form == WIRE_PUBLIC && (field->flags & (FIELD_SECRET | FIELD_STORED)) != 0)
