@@ -75,7 +75,7 @@ struct cdi; /* opaque: all specs of the node */
 
 /* Missing directories are no error. A file that cannot be read or is wrong is skipped, its reason kept
  * (cdi_problem): one vendor's broken file must not take away another's devices. */
-enum err cdi_open(struct cdi **out, const struct cdi_options *options, struct error *e) MUST_CHECK;
+MUST_CHECK enum err cdi_open(struct cdi **out, const struct cdi_options *options, struct error *e);
 void cdi_free(struct cdi *cdi); /* NULL is a no-op */
 DEFINE_CLEANUP(cdi, struct cdi *, cdi_free)
 
@@ -89,7 +89,7 @@ const char *cdi_name_of(const struct cdi *cdi, struct arena *arena,
                         const struct gpu_device *device);
 
 /* Adds the edits of the device, and once those of its spec. On failure `edits` is as before. */
-enum err cdi_apply(const struct cdi *cdi, const char *const *names, size_t count,
-                   struct arena *arena, struct container_edits *edits, struct error *e) MUST_CHECK;
+MUST_CHECK enum err cdi_apply(const struct cdi *cdi, const char *const *names, size_t count,
+                              struct arena *arena, struct container_edits *edits, struct error *e);
 
 #endif

@@ -17,7 +17,7 @@ enum {
     GPU_DEVICES_MAX = 128, /* of a node, MIG instances included */
     GPU_NODES_MAX = 8,     /* device files of one device, or shared by all */
     GPU_CLASS_MAX = 48,
-    GPU_PATH_MAX = 128,
+    GPU_PATH_MAX = 256,
 };
 
 enum gpu_vendor { GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD, GPU_VENDOR_INTEL, GPU_VENDOR_OTHER };
@@ -99,22 +99,22 @@ struct gpu; /* opaque: a driver that was opened */
  * "none", or "sim:4xh100", "sim:2xa100-40g+1xmi300x". Asking for one by name that is not there fails
  * with ERR_UNAVAILABLE and the reason.
  */
-enum err gpu_open(struct gpu **out, const char *spec, const struct gpu_options *options,
-                  struct error *e) MUST_CHECK;
+MUST_CHECK enum err gpu_open(struct gpu **out, const char *spec, const struct gpu_options *options,
+                             struct error *e);
 void gpu_free(struct gpu *gpu); /* NULL is a no-op */
 DEFINE_CLEANUP(gpu, struct gpu *, gpu_free)
 
 /* Everything that is there now, ordered by PCI address. Indices below refer to the last inventory. */
-enum err gpu_probe(struct gpu *gpu, struct gpu_inventory *out, struct error *e) MUST_CHECK;
+MUST_CHECK enum err gpu_probe(struct gpu *gpu, struct gpu_inventory *out, struct error *e);
 
 /* What happened since the last call; never blocks. At most `max`, the rest with the next call. */
 size_t gpu_poll(struct gpu *gpu, struct gpu_event *out, size_t max);
 
 /* Who holds memory of a device. ERR_NOT_FOUND: no such device; ERR_UNAVAILABLE: cannot be told. */
-enum err gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process *out, size_t max,
-                       size_t *count, struct error *e) MUST_CHECK;
-enum err gpu_measure(struct gpu *gpu, unsigned device, struct gpu_sample *out, struct error *e)
-    MUST_CHECK;
+MUST_CHECK enum err gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process *out,
+                                  size_t max, size_t *count, struct error *e);
+MUST_CHECK enum err gpu_measure(struct gpu *gpu, unsigned device, struct gpu_sample *out,
+                                struct error *e);
 
 /* "h100-80g" out of a model's name and memory; a table first, then a tidied name. Returns `out`. */
 char *gpu_class_name(enum gpu_vendor vendor, const char *model, int64_t memory_mib,
@@ -130,7 +130,7 @@ extern const char *const gpu_env_names[GPU_ENV_COUNT];
  * workload without devices sees none whatever its image says. Real devices are named by UUID, which
  * stays true inside of a container that has only some of the files; simulated ones by index.
  */
-enum err gpu_environment(const struct gpu_inventory *inventory, const unsigned *indices,
-                         size_t count, struct buf out[GPU_ENV_COUNT], struct error *e) MUST_CHECK;
+MUST_CHECK enum err gpu_environment(const struct gpu_inventory *inventory, const unsigned *indices,
+                                    size_t count, struct buf out[GPU_ENV_COUNT], struct error *e);
 
 #endif
