@@ -1,5 +1,6 @@
 #include "agent/identity.h"
 
+#include <assert.h>
 #include <sodium.h>
 
 #include "os/file.h"

@@ -38,9 +38,9 @@
  * which are the network half's: a terminal's master (is_tty: one), or stdin's write end, stdout's and
  * stderr's read ends (three). Closing stdin's is the end of the input. EXEC_RESIZE is for terminals
  * (agentd keeps a second descriptor of the master for it). EXEC_EXITED comes when the command has
- * ended; output may still be in the pipes. EXEC_CLOSE kills a command that still runs and says that the
- * network half has let go of it; it is due for every stream that was opened, also after
- * EXEC_EXITED. A command ends with its agentd.
+ * ended; output may still be in the pipes. EXEC_CLOSE kills a command that still runs; closing the descriptors alone
+ * does not. After EXEC_EXITED, or EXEC_OPENED with another code than ERR_OK, the stream is over. A
+ * command ends with its agentd, and with the connection.
  *
  * Trees: TREE_OPEN carries a ticket of one of the copy or volume kinds. TREE_OPENED has one
  * descriptor: the read end of a tar stream (GET) or its write end (PUT). TREE_DONE says how it went,

@@ -28,6 +28,10 @@ int shim_run(struct shim_context *context, int lock_fd);
 int shim_exec(struct shim_context *context, const char *name, int control_fd);
 int shim_clean(struct shim_context *context);
 
+/* The image (rootfs/) and the upload (upload/) of an attempt, in our working directory. */
+MUST_CHECK enum err shim_mount_root(const struct attempt_spec *spec, struct error *e);
+void shim_unmount_root(const struct attempt_spec *spec);
+
 /* Removes a directory's tree, however deep a tenant made it; never follows a link out of it. */
 void shim_remove_tree(int dir_fd, const char *name);
 

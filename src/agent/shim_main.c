@@ -50,13 +50,13 @@ void shim_remove_tree(int dir_fd, const char *name)
             (void)unlink(entry->fts_accpath);
     }
     (void)fts_close(walk);
-    (void)fchdir(dir_fd);
 }
 
 int shim_clean(struct shim_context *context)
 {
     context->runtime->kill(&context->work);
     context->runtime->remove(&context->work);
+    shim_unmount_root(&context->spec);
     shim_remove_tree(context->dir_fd, "scratch");
     return 0;
 }

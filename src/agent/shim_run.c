@@ -304,6 +304,8 @@ static void live(struct shim *shim)
     }
     enum err rc = open_fds(shim, &e);
     if (rc == ERR_OK)
+        rc = shim_mount_root(&shim->context->spec, &e);
+    if (rc == ERR_OK)
         rc = start(shim, &e);
     if (rc != ERR_OK) {
         shim->context->runtime->kill(&shim->context->work);

@@ -1,0 +1,231 @@
+/*
+ * agentd.h - the privileged half of an agent, inside. One thread, one epoll, no network.
+ *
+ *   agentd_main.c     options, start, the loop
+ *   agentd_desired.c  desired sets: collect, verify, remember, make ready
+ *   agentd_attempt.c  attempts: find them again, start, stop, watch, forget
+ *   agentd_config.c   from a grant to the files of its attempt: the last step before root acts
+ *   agentd_peer.c     the network half: messages in, messages out
+ *   agentd_import.c   images and uploads into the store
+ *   agentd_stream.c   commands in running work
+ */
+#ifndef AGENT_AGENTD_H
+#define AGENT_AGENTD_H
+
+#include <string.h>
+
+#include "agent/attempt.h"
+#include "agent/gpu/gpu.h"
+#include "agent/identity.h"
+#include "agent/image/store.h"
+#include "agent/ipc.h"
+#include "agent/node_facts.h"
+#include "agent/reconcile.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "os/clock.h"
+
+struct agentd;
+
+/* One descriptor in the epoll set. `self` is whose it is. Lives inside of its owner. */
+struct watch {
+    int fd; /* owned; -1: none */
+    void (*ready)(struct agentd *agentd, void *self, uint32_t events);
+    void *self;
+};
+
+struct agentd_options {
+    const char *state_dir;
+    const char *identity;
+    const char *socket;
+    unsigned peer_uid;
+    const char *crun;
+    const char *shim;
+    const char *rootfs;       /* NULL: images only; for tests */
+    const char *gpu;          /* as gpu_open takes it */
+    const char *cgroup;       /* parent of all attempts, starts with '/' */
+    uint64_t log_quota_bytes; /* of one attempt */
+    uint32_t starting_max;
+    bool is_fake;
+};
+
+/* An attempt whose directory exists. */
+struct attempt {
+    struct grant grant;
+    char name[ATTEMPT_NAME_MAX];
+    enum rec_state state;
+    struct attempt_status status;
+    uint32_t stop_grace_s;
+    struct watch shim;    /* pidfd of the shim, or of what cleans up after it */
+    bool is_lost;         /* the shim was killed: cleaning up, then it counts as ended */
+    bool is_unsigned;     /* held by a shim whose pid is not known yet: look again */
+    bool is_changed;      /* since it was last reported */
+    bool is_log_offered;  /* on this connection, with its descriptor */
+    bool is_log_complete; /* told, too */
+    bool is_log_stored;
+    struct mono ended_at; /* boot clock */
+};
+
+/* What is beside each grant of the newest set. */
+struct wanted {
+    struct rec_ready ready;
+    char why[IPC_TEXT_MAX];
+    enum rec_kind
+        noted; /* REC_WAIT, REC_REFUSE, REC_NEVER_STARTED; REC_KIND_COUNT: an attempt is there */
+    const char *reason;
+    bool is_changed;
+    bool is_image_asked; /* on this connection */
+    bool is_upload_asked;
+    struct grant_digest upload_image; /* what the upload became in the image store */
+};
+
+struct payload_entry {
+    struct grant_digest digest;
+    size_t size;
+    char bytes[];
+};
+
+/* A message that found no room; `fds` are owned. */
+struct outgoing {
+    enum ipc_tag tag;
+    void *message; /* owned */
+    struct ipc_fds fds;
+};
+
+struct key {
+    struct id allocation;
+    struct id workload;
+    uint32_t attempt;
+};
+
+struct stream;
+struct import;
+
+struct agentd {
+    struct agentd_options options;
+    struct identity identity;
+    struct grant_crypto crypto; /* borrows identity */
+    char boot_id[CLOCK_BOOT_ID_MAX];
+    char alloc_dir[ATTEMPT_PATH_MAX];
+    char lease_path[ATTEMPT_PATH_MAX];
+    char stamp_path[ATTEMPT_PATH_MAX];
+    char notify_path[ATTEMPT_PATH_MAX];
+    char runtime_root[ATTEMPT_PATH_MAX];
+    char store_path[ATTEMPT_PATH_MAX];
+    char upload_dir[ATTEMPT_PATH_MAX];
+    char volume_dir[ATTEMPT_PATH_MAX];
+    char tree_program[ATTEMPT_PATH_MAX]; /* berth-tree, beside the shim */
+    enum cgroup_mode cgroup_mode;
+    unsigned nofile_max;
+    struct gpu_inventory inventory;
+    struct image_store *images; /* owned; NULL with options.rootfs */
+
+    int epoll_fd;
+    struct watch listener;
+    struct watch peer;
+    struct watch hints;
+    struct watch signals;
+    bool is_ending;
+    bool is_dropping; /* the peer: see peer_drop */
+    bool is_dirty;    /* reconcile before sleeping again */
+
+    struct grant_stamp stamp; /* of the newest accepted set, on disk */
+    struct grant_digest stamp_digest;
+    bool has_set; /* its grants are known, not only its stamp */
+    struct grant_set set;
+    struct wanted *wanted;                /* owned; one a grant */
+    VEC(struct payload_entry *) payloads; /* owned */
+    struct id_map payload_of;             /* digest_key -> entry of payloads */
+    struct buf incoming;                  /* a desired set on its way in */
+    uint32_t incoming_set_bytes;
+    uint32_t incoming_all_bytes;
+
+    VEC(struct attempt *) attempts; /* owned */
+    struct id_map attempt_of;       /* attempt_key -> entry of attempts */
+    VEC(struct stream *) streams;   /* owned */
+    VEC(struct import *) imports;   /* owned */
+    VEC(struct id) used_tickets;
+    VEC(struct key) gone;
+    VEC(struct outgoing) outgoing;
+    struct mono lease;      /* boot clock; 0: none in this boot */
+    struct mono full_at;    /* when the next full observed set is due */
+    struct mono blocked_at; /* since when the peer takes nothing; 0: it takes */
+};
+
+/* Keys of maps: equal things have equal keys, and what is found is compared again. */
+static inline struct id attempt_key(struct id allocation, uint32_t attempt)
+{
+    return (struct id){ allocation.hi, allocation.lo ^ ((uint64_t)attempt << 32 | attempt) };
+}
+
+static inline struct id digest_key(const struct grant_digest *digest)
+{
+    struct id key;
+    memcpy(&key, digest->bytes, sizeof(key));
+    return key;
+}
+
+/* agentd_main.c */
+MUST_CHECK enum err agentd_watch(struct agentd *agentd, struct watch *watch, int fd,
+                                 struct error *e);
+void agentd_unwatch(struct agentd *agentd, struct watch *watch); /* closes; fd -1 is a no-op */
+
+/* agentd_desired.c */
+MUST_CHECK enum err desired_load_stamp(struct agentd *agentd, struct error *e);
+MUST_CHECK enum err desired_begin(struct agentd *agentd, const struct ipc_desired_begin *begin,
+                                  struct error *e);
+MUST_CHECK enum err desired_chunk(struct agentd *agentd, const struct ipc_desired_chunk *chunk,
+                                  struct error *e);
+/* The answer goes out by itself; an error is one of the connection. */
+void desired_end(struct agentd *agentd);
+const struct payload_entry *desired_payload(const struct agentd *agentd,
+                                            const struct grant_digest *digest);
+/* Looks again at what each grant without an attempt still lacks. */
+void desired_refresh(struct agentd *agentd);
+void desired_done(struct agentd *agentd);
+
+/* agentd_attempt.c */
+MUST_CHECK enum err attempts_scan(struct agentd *agentd, struct error *e);
+void attempts_reconcile(struct agentd *agentd);
+void attempts_hint(struct agentd *agentd); /* reads the datagrams of shims */
+void attempts_look(struct agentd *agentd); /* once a second: what no hint has told */
+struct attempt *attempts_find(const struct agentd *agentd, struct id allocation, uint32_t attempt);
+int attempt_open(const struct agentd *agentd, const struct attempt *attempt); /* -1: it is gone */
+void attempts_log_ack(struct agentd *agentd, const struct ipc_log_ack *ack);
+void attempts_done(struct agentd *agentd);
+
+/* agentd_config.c */
+/* Makes the directory of an attempt complete, ready for a shim. Nothing is left of a failure. */
+MUST_CHECK enum err config_prepare(struct agentd *agentd, const struct grant *grant,
+                                   const struct wanted *wanted, int *dir_fd, struct error *e);
+/* Writes NAME into the attempt's directory: a command with the workload's environment and limits. */
+MUST_CHECK enum err config_command(struct agentd *agentd, const struct attempt *attempt,
+                                   const struct grant_payload *command, bool is_tty,
+                                   const char *name, struct error *e);
+/* Removes what agentd wrote and what is empty. False: there is more, a shim must clean up. */
+bool config_remove(const struct agentd *agentd, const char *name);
+
+/* agentd_peer.c */
+MUST_CHECK enum err peer_listen(struct agentd *agentd, struct error *e);
+/* Sends or queues; takes over the descriptors of `fds` (may be NULL). Dropped without a peer. */
+void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct ipc_fds *fds);
+void peer_flush(struct agentd *agentd); /* everything that has changed, as far as there is room */
+/* Marks the connection as over: nothing is sent any more. peer_reap closes it, outside of handlers. */
+void peer_drop(struct agentd *agentd, const char *why);
+void peer_reap(struct agentd *agentd);
+
+/* agentd_import.c */
+void import_start(struct agentd *agentd, const struct ipc_image_ready *ready);
+/* The image that holds an upload. False: it is not here. */
+bool import_find_upload(const struct agentd *agentd, const struct grant_digest *upload,
+                        struct grant_digest *image);
+void imports_done(struct agentd *agentd);
+
+/* agentd_stream.c */
+void stream_exec_open(struct agentd *agentd, const struct ipc_exec_open *open);
+void stream_tree_open(struct agentd *agentd, const struct ipc_tree_open *open);
+void stream_resize(struct agentd *agentd, const struct ipc_exec_resize *resize);
+void stream_close(struct agentd *agentd, uint64_t stream);
+void streams_done(struct agentd *agentd); /* with the connection */
+
+#endif

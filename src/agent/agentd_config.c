@@ -1,0 +1,271 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agentd.h"
+#include "agent/runtime/cgroup.h"
+#include "agent/runtime/oci_config.h"
+#include "os/fd.h"
+#include "os/file.h"
+
+enum { DEVICES_MAX = GRANT_DEVICES_MAX * GPU_NODES_MAX + GPU_NODES_MAX };
+
+/* Everything the OCI configuration borrows from, carved from one arena. */
+struct draft {
+    struct arena arena;
+    struct grant_payload payload;
+    struct oci_device devices[DEVICES_MAX];
+    struct oci_bind binds[GRANT_VOLUMES_MAX + 1];
+    struct buf device_env[GPU_ENV_COUNT];
+    struct str device_env_strs[GPU_ENV_COUNT];
+    char cgroup[ATTEMPT_PATH_MAX];
+    struct oci_config config;
+};
+
+static void draft_done(struct draft *draft)
+{
+    for (size_t i = 0; i < GPU_ENV_COUNT; i++)
+        buf_done(&draft->device_env[i]);
+    arena_done(&draft->arena);
+}
+DEFINE_CLEANUP_AT(draft, struct draft, draft_done)
+
+static void add_nodes(struct draft *draft, const struct gpu_node *nodes, size_t count)
+{
+    for (size_t i = 0; i < count && draft->config.device_count < DEVICES_MAX; i++)
+        draft->devices[draft->config.device_count++] =
+            (struct oci_device){ nodes[i].path, nodes[i].major, nodes[i].minor };
+}
+
+static enum err draft_devices(const struct agentd *agentd, const struct grant *grant,
+                              struct draft *draft, struct error *e)
+{
+    const struct gpu_inventory *inventory = &agentd->inventory;
+    unsigned indices[GRANT_DEVICES_MAX];
+    for (uint32_t i = 0; i < grant->device_count; i++) {
+        indices[i] = grant->devices[i].index;
+        if (indices[i] >= inventory->count)
+            return err_field(e, "devices", "device %u is granted, but the node has %zu", indices[i],
+                             inventory->count);
+        const struct gpu_device *device = &inventory->devices[indices[i]];
+        add_nodes(draft, device->nodes, device->node_count);
+    }
+    if (grant->device_count > 0)
+        add_nodes(draft, inventory->shared, inventory->shared_count);
+    enum err rc = gpu_environment(inventory, indices, grant->device_count, draft->device_env, e);
+    for (size_t i = 0; i < GPU_ENV_COUNT; i++)
+        draft->device_env_strs[i] = buf_str(&draft->device_env[i]);
+    return rc;
+}
+
+/* Made when it is first granted: owned by ids 0.. on disk, shifted to the tenant's by the mount. */
+static enum err draft_volumes(const struct agentd *agentd, const struct grant *grant,
+                              struct draft *draft, struct error *e)
+{
+    char tenant[ID_TEXT_MAX];
+    char volume[ID_TEXT_MAX];
+    for (uint32_t i = 0; i < grant->volume_count; i++) {
+        const char *path = arena_format(&draft->arena, "%s/%s/%s", agentd->volume_dir,
+                                        id_text(ID_TENANT, grant->tenant, tenant),
+                                        id_text(ID_VOLUME, grant->volumes[i].volume, volume));
+        enum err rc = file_make_dirs(path, 0755, e);
+        if (rc != ERR_OK)
+            return err_wrap(e, rc, "volume %s", volume);
+        draft->binds[draft->config.bind_count++] = (struct oci_bind){
+            .source = path,
+            .target = draft->payload.volume_targets[i],
+            .is_read_only = grant->volumes[i].is_read_only,
+            .is_idmapped = true,
+        };
+    }
+    return ERR_OK;
+}
+
+static enum err draft_make(const struct agentd *agentd, const struct grant *grant,
+                           struct str payload, struct draft *draft, struct error *e)
+{
+    enum err rc =
+        grant_payload_open(payload, grant, &agentd->crypto, &draft->arena, &draft->payload, e);
+    if (rc != ERR_OK)
+        return rc;
+    char name[ATTEMPT_NAME_MAX];
+    (void)snprintf(draft->cgroup, sizeof(draft->cgroup), "%s/%s", agentd->options.cgroup,
+                   attempt_name(grant->allocation, grant->attempt, name));
+    bool has_image = !grant_digest_is_none(&grant->image);
+    draft->config = (struct oci_config){
+        .grant = grant,
+        .payload = &draft->payload,
+        .rootfs = has_image ? "rootfs" : agentd->options.rootfs,
+        .is_rootfs_read_only = !has_image,
+        .cgroup = draft->cgroup,
+        .has_swap_limit = cgroup_has_swap_limit(agentd->cgroup_mode),
+        .nofile_max = agentd->nofile_max,
+        .devices = draft->devices,
+        .binds = draft->binds,
+        .device_env = draft->device_env_strs,
+        .device_env_count = GPU_ENV_COUNT,
+    };
+    rc = draft_devices(agentd, grant, draft, e);
+    if (rc == ERR_OK)
+        rc = draft_volumes(agentd, grant, draft, e);
+    if (rc == ERR_OK && !grant_digest_is_none(&grant->upload))
+        draft->binds[draft->config.bind_count++] =
+            (struct oci_bind){ .source = "upload", .target = draft->payload.upload_path };
+    return rc;
+}
+
+#define COPY_PATH(field, value) copy_path(field, sizeof(field), value, e)
+
+static enum err copy_path(char *out, size_t size, const char *path, struct error *e)
+{
+    if (strlen(path) >= size)
+        return err_set(e, ERR_LIMIT, "%s is longer than %zu characters", path, size - 1);
+    memset(out, 0, size);
+    memcpy(out, path, strlen(path));
+    return ERR_OK;
+}
+
+static enum err write_spec(const struct agentd *agentd, const struct grant *grant,
+                           const struct wanted *wanted, const struct draft *draft, int dir_fd,
+                           struct error *e)
+{
+    struct attempt_spec spec;
+    memset(&spec, 0, sizeof(spec));
+    spec.allocation = grant->allocation;
+    spec.attempt = grant->attempt;
+    spec.uid_base = grant->uid_base;
+    spec.time_limit_s = grant->time_limit_s;
+    spec.grace_s = grant->grace_s;
+    spec.fence_after_s = grant->on_contact_loss == GRANT_FENCE ? grant->fence_after_s : 0;
+    spec.has_image = grant_digest_is_none(&grant->image) ? 0 : 1;
+    spec.has_upload = grant_digest_is_none(&grant->upload) ? 0 : 1;
+    spec.log_quota_bytes = agentd->options.log_quota_bytes;
+    spec.is_fake = agentd->options.is_fake ? 1 : 0;
+    memcpy(spec.image, grant->image.bytes, sizeof(spec.image));
+    memcpy(spec.upload, wanted->upload_image.bytes, sizeof(spec.upload));
+    memcpy(spec.boot_id, agentd->boot_id, sizeof(agentd->boot_id));
+    (void)attempt_name(grant->allocation, grant->attempt, spec.name);
+    enum err rc = COPY_PATH(spec.cgroup, draft->cgroup);
+    if (rc == ERR_OK)
+        rc = COPY_PATH(spec.runtime, agentd->options.crun);
+    if (rc == ERR_OK)
+        rc = COPY_PATH(spec.runtime_root, agentd->runtime_root);
+    if (rc == ERR_OK)
+        rc = COPY_PATH(spec.image_store, agentd->store_path);
+    if (rc == ERR_OK)
+        rc = COPY_PATH(spec.lease, agentd->lease_path);
+    if (rc == ERR_OK)
+        rc = COPY_PATH(spec.notify, agentd->notify_path);
+    return rc == ERR_OK ? attempt_write_spec(dir_fd, &spec, e) : rc;
+}
+
+static enum err make_dir(const struct agentd *agentd, const char *name, int *out, struct error *e)
+{
+    char path[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s", agentd->alloc_dir, name);
+    if (mkdir(path, 0700) != 0)
+        return err_errno(e, "make %s", path);
+    *out = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return *out < 0 ? err_errno(e, "open %s", path) : ERR_OK;
+}
+
+static enum err write_all(const struct agentd *agentd, const struct wanted *wanted,
+                          struct str payload, const struct draft *draft, int dir_fd,
+                          struct error *e)
+{
+    const struct grant *grant = draft->config.grant;
+    uint8_t bytes[GRANT_SIZE];
+    AUTO(buf) struct buf json = { 0 };
+    grant_encode(grant, bytes);
+    oci_config_write(&draft->config, &json);
+    enum err rc =
+        attempt_write_file(dir_fd, "grant", (struct str){ (const char *)bytes, GRANT_SIZE }, e);
+    if (rc == ERR_OK)
+        rc = attempt_write_file(dir_fd, "payload", payload, e);
+    if (rc == ERR_OK)
+        rc = attempt_write_file(dir_fd, "config.json", buf_str(&json), e);
+    return rc == ERR_OK ? write_spec(agentd, grant, wanted, draft, dir_fd, e) : rc;
+}
+
+enum err config_prepare(struct agentd *agentd, const struct grant *grant,
+                        const struct wanted *wanted, int *dir_fd, struct error *e)
+{
+    const struct payload_entry *entry = desired_payload(agentd, &grant->payload);
+    if (entry == NULL)
+        return err_set(e, ERR_NOT_FOUND, "the payload is missing");
+    struct str payload = { entry->bytes, entry->size };
+    AUTO(draft) struct draft draft = { 0 };
+    enum err rc = draft_make(agentd, grant, payload, &draft, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    char name[ATTEMPT_NAME_MAX];
+    AUTO(fd) int fd = -1;
+    rc = make_dir(agentd, attempt_name(grant->allocation, grant->attempt, name), &fd, e);
+    if (rc == ERR_OK)
+        rc = write_all(agentd, wanted, payload, &draft, fd, e);
+    if (rc != ERR_OK) {
+        (void)config_remove(agentd, name); /* what is left is found at the next start */
+        return rc;
+    }
+    *dir_fd = fd_take(&fd);
+    return ERR_OK;
+}
+
+/* The workload's environment first, then the command's own: the last one wins. */
+static void merge_env(struct draft *draft, struct grant_payload *command)
+{
+    uint32_t count = draft->payload.env_count + command->env_count;
+    struct str *env = arena_new(&draft->arena, (size_t)count + 1, sizeof(*env));
+    for (uint32_t i = 0; i < draft->payload.env_count; i++)
+        env[i] = draft->payload.env[i];
+    for (uint32_t i = 0; i < command->env_count; i++)
+        env[draft->payload.env_count + i] = command->env[i];
+    command->env = env;
+    command->env_count = count;
+}
+
+enum err config_command(struct agentd *agentd, const struct attempt *attempt,
+                        const struct grant_payload *command, bool is_tty, const char *name,
+                        struct error *e)
+{
+    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
+    AUTO(buf) struct buf payload = { 0 };
+    AUTO(buf) struct buf json = { 0 };
+    AUTO(draft) struct draft draft = { 0 };
+    if (dir_fd < 0)
+        return err_errno(e, "open the attempt");
+    enum err rc = attempt_read_file(dir_fd, "payload", PAYLOAD_MAX, &payload, e);
+    if (rc == ERR_OK)
+        rc = draft_make(agentd, &attempt->grant, buf_str(&payload), &draft, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct grant_payload merged = *command;
+    merge_env(&draft, &merged);
+    if (merged.working_dir.size == 0)
+        merged.working_dir = draft.payload.working_dir;
+    oci_process_write(&draft.config, &merged, is_tty, &json);
+    return attempt_write_file(dir_fd, name, buf_str(&json), e);
+}
+
+bool config_remove(const struct agentd *agentd, const char *name)
+{
+    char path[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s", agentd->alloc_dir, name);
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return errno == ENOENT;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is ours alone */
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        int flags = entry->d_type == DT_DIR ? AT_REMOVEDIR : 0;
+        (void)unlinkat(dirfd(dir), entry->d_name, flags); /* the rmdir below tells */
+    }
+    (void)closedir(dir);
+    return rmdir(path) == 0;
+}

@@ -1,0 +1,482 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/agentd.h"
+#include "agent/runtime/cgroup.h"
+#include "os/fd.h"
+#include "os/file.h"
+#include "os/log.h"
+#include "os/sd_notify.h"
+
+enum {
+    EXIT_USAGE = 2,
+    LOOK_EVERY_MS = 1000,
+    LOG_QUOTA_DEFAULT_MIB = 256,
+    STARTING_DEFAULT = 8,
+};
+
+enum err agentd_watch(struct agentd *agentd, struct watch *watch, int fd, struct error *e)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = watch } };
+    if (epoll_ctl(agentd->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        enum err rc = err_errno(e, "watch a descriptor");
+        fd_close(fd);
+        return rc;
+    }
+    watch->fd = fd;
+    return ERR_OK;
+}
+
+void agentd_unwatch(struct agentd *agentd, struct watch *watch)
+{
+    if (watch->fd < 0)
+        return;
+    (void)epoll_ctl(agentd->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL); /* closing does it as well */
+    fd_close(fd_take(&watch->fd));
+}
+
+static void hints_ready(struct agentd *agentd, void *self, uint32_t events)
+{
+    (void)self;
+    (void)events;
+    attempts_hint(agentd);
+}
+
+/* Where shims leave word that they have written something. Losing one only costs a second. */
+static enum err open_hints(struct agentd *agentd, struct error *e)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(agentd->notify_path) >= sizeof(address.sun_path))
+        return err_set(e, ERR_INVALID, "%s is too long for a socket; choose a shorter --state",
+                       agentd->notify_path);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", agentd->notify_path);
+    AUTO(fd) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_errno(e, "make a socket");
+    if (unlink(agentd->notify_path) != 0 && errno != ENOENT)
+        return err_errno(e, "remove the old %s", agentd->notify_path);
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
+        return err_errno(e, "bind %s", agentd->notify_path);
+    agentd->hints = (struct watch){ -1, hints_ready, agentd };
+    return agentd_watch(agentd, &agentd->hints, fd_take(&fd), e);
+}
+
+static void signals_ready(struct agentd *agentd, void *self, uint32_t events)
+{
+    (void)self;
+    (void)events;
+    struct signalfd_siginfo info;
+    if (read(agentd->signals.fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        agentd->is_ending = true;
+}
+
+static enum err open_signals(struct agentd *agentd, struct error *e)
+{
+    sigset_t signals;
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0)
+        return err_errno(e, "block signals");
+    int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return err_errno(e, "make a signalfd");
+    agentd->signals = (struct watch){ -1, signals_ready, agentd };
+    return agentd_watch(agentd, &agentd->signals, fd, e);
+}
+
+struct place {
+    char *out; /* ATTEMPT_PATH_MAX */
+    const char *name;
+    bool is_directory;
+};
+
+static enum err make_places(struct agentd *agentd, struct error *e)
+{
+    const struct place places[] = {
+        { agentd->alloc_dir, "alloc", true },    { agentd->runtime_root, "runtime", true },
+        { agentd->upload_dir, "uploads", true }, { agentd->volume_dir, "volumes", true },
+        { agentd->store_path, "images", false }, { agentd->lease_path, "lease", false },
+        { agentd->stamp_path, "stamp", false },  { agentd->notify_path, "hints", false },
+    };
+    const char *state = agentd->options.state_dir;
+    if (state[0] != '/' || strlen(state) > ATTEMPT_PATH_MAX / 4)
+        return err_set(e, ERR_INVALID, "--state %s is not a short absolute path", state);
+    enum err rc = file_make_dirs(state, 0711, e);
+    for (size_t i = 0; i < COUNT_OF(places) && rc == ERR_OK; i++) {
+        (void)snprintf(places[i].out, ATTEMPT_PATH_MAX, "%s/%s", state, places[i].name);
+        if (places[i].is_directory)
+            rc = file_make_dirs(places[i].out, 0700, e);
+    }
+    return rc;
+}
+
+static enum err find_tree_program(struct agentd *agentd, struct error *e)
+{
+    const char *shim = agentd->options.shim;
+    const char *slash = strrchr(shim, '/');
+    size_t length = slash != NULL ? (size_t)(slash - shim) + 1 : 0;
+    if (length + sizeof("berth-tree") > sizeof(agentd->tree_program))
+        return err_set(e, ERR_LIMIT, "--shim %.100s... is too long", shim);
+    memcpy(agentd->tree_program, shim, length);
+    memcpy(agentd->tree_program + length, "berth-tree", sizeof("berth-tree"));
+    return ERR_OK;
+}
+
+static void read_lease(struct agentd *agentd)
+{
+    struct attempt_lease lease;
+    if (attempt_read_lease(agentd->lease_path, &lease, NULL) == ERR_OK &&
+        strncmp(lease.boot_id, agentd->boot_id, sizeof(agentd->boot_id)) == 0)
+        agentd->lease.ns = lease.sent_ns;
+}
+
+static enum err probe_devices(struct agentd *agentd, struct error *e)
+{
+    const struct gpu_options options = { .state_dir = agentd->options.state_dir };
+    AUTO(gpu) struct gpu *gpu = NULL;
+    enum err rc = gpu_open(&gpu, agentd->options.gpu, &options, e);
+    return rc == ERR_OK ? gpu_probe(gpu, &agentd->inventory, e) : rc;
+}
+
+static enum err open_images(struct agentd *agentd, struct error *e)
+{
+    if (agentd->options.rootfs != NULL)
+        return ERR_OK;
+    const struct image_store_options options = { .path = agentd->store_path };
+    return image_store_open(&agentd->images, &options, e);
+}
+
+static enum err prepare_node(struct agentd *agentd, struct error *e)
+{
+    struct rlimit limit = { 0 };
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return err_errno(e, "read the limit of open files");
+    agentd->nofile_max = (unsigned)MIN_OF(limit.rlim_max, (rlim_t)1048576);
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return err_errno(e, "raise the limit of open files to its maximum");
+    agentd->cgroup_mode = cgroup_detect();
+    enum err rc = clock_boot_id(agentd->boot_id, e);
+    if (rc == ERR_OK && !agentd->options.is_fake)
+        rc = cgroup_enter_mounts(agentd->cgroup_mode, e);
+    return rc;
+}
+
+/* State before sockets: nobody is served before what is here is known. */
+static enum err agentd_open(struct agentd *agentd, struct error *e)
+{
+    agentd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (agentd->epoll_fd < 0)
+        return err_errno(e, "make an epoll");
+    enum err rc = identity_read(agentd->options.identity, &agentd->identity, e);
+    if (rc != ERR_OK)
+        return rc;
+    agentd->crypto = identity_crypto(&agentd->identity);
+    rc = prepare_node(agentd, e);
+    if (rc == ERR_OK)
+        rc = make_places(agentd, e);
+    if (rc == ERR_OK)
+        rc = desired_load_stamp(agentd, e);
+    if (rc == ERR_OK)
+        rc = probe_devices(agentd, e);
+    if (rc == ERR_OK)
+        rc = open_images(agentd, e);
+    if (rc != ERR_OK)
+        return rc;
+    read_lease(agentd);
+    rc = find_tree_program(agentd, e);
+    if (rc == ERR_OK)
+        rc = open_signals(agentd, e);
+    if (rc == ERR_OK)
+        rc = open_hints(agentd, e);
+    if (rc == ERR_OK)
+        rc = attempts_scan(agentd, e);
+    return rc == ERR_OK ? peer_listen(agentd, e) : rc;
+}
+
+static void agentd_close(struct agentd *agentd)
+{
+    peer_drop(agentd, "agentd ends");
+    peer_reap(agentd);
+    agentd_unwatch(agentd, &agentd->listener);
+    agentd_unwatch(agentd, &agentd->hints);
+    agentd_unwatch(agentd, &agentd->signals);
+    streams_done(agentd);
+    imports_done(agentd);
+    attempts_done(agentd);
+    desired_done(agentd);
+    vec_done(&agentd->streams);
+    vec_done(&agentd->used_tickets);
+    vec_done(&agentd->outgoing);
+    gpu_inventory_done(&agentd->inventory);
+    image_store_free(agentd->images);
+    fd_close(agentd->epoll_fd);
+}
+
+/* Events are taken one by one, so that none refers to what an earlier one has released. */
+static bool take_event(struct agentd *agentd, int timeout_ms)
+{
+    struct epoll_event event;
+    if (epoll_wait(agentd->epoll_fd, &event, 1, timeout_ms) != 1)
+        return false;
+    const struct watch *watch = event.data.ptr;
+    watch->ready(agentd, watch->self, event.events);
+    peer_reap(agentd);
+    return true;
+}
+
+static void agentd_loop(struct agentd *agentd)
+{
+    struct mono look_at = clock_monotonic();
+    while (!agentd->is_ending) {
+        int timeout_ms = clock_poll_ms(clock_monotonic(), look_at);
+        /* First everything that is there, then one decision about all of it. */
+        for (bool is_more = take_event(agentd, timeout_ms); is_more && !agentd->is_ending;)
+            is_more = take_event(agentd, 0);
+        if (!mono_before(clock_monotonic(), look_at)) {
+            attempts_look(agentd);
+            look_at = (struct mono){ clock_monotonic().ns + LOOK_EVERY_MS * NS_PER_MS };
+        }
+        if (agentd->is_dirty)
+            attempts_reconcile(agentd);
+        peer_flush(agentd);
+        peer_reap(agentd);
+    }
+}
+
+static const char *const help =
+    "usage: berth-agentd [OPTION]...\n"
+    "The privileged half of a Berth agent: starts and stops what the controller has signed.\n"
+    "\n"
+    "  --state DIR            where everything is kept (/var/lib/berth/agent)\n"
+    "  --identity FILE        who this node is (STATE/identity), written by \"berth-agent join\"\n"
+    "  --socket PATH          where berth-agent connects (/run/berth/agentd.sock)\n"
+    "  --peer-user NAME|UID   who may connect (berth-agent)\n"
+    "  --gpu SPEC             auto, nvml, rocm, pci, none, or sim:4xh100 (auto)\n"
+    "  --crun PROGRAM         the container runtime (/usr/bin/crun)\n"
+    "  --shim PROGRAM         berth-shim (beside this program)\n"
+    "  --cgroup PATH          parent of all cgroups of workloads (/berth)\n"
+    "  --log-quota-mib N      unshipped log bytes kept for an attempt (256)\n"
+    "  --starting N           attempts started at once (8)\n"
+    "  --rootfs DIR           for tests: the root of grants without an image, read-only\n"
+    "  --fake-runtime         for tests: nothing is really run\n"
+    "  --log-level LEVEL      debug, info, warning, error (info)\n"
+    "  --help, --version\n";
+
+enum option_key {
+    OPT_STATE = 256,
+    OPT_IDENTITY,
+    OPT_SOCKET,
+    OPT_PEER,
+    OPT_GPU,
+    OPT_CRUN,
+    OPT_SHIM,
+    OPT_CGROUP,
+    OPT_LOG_QUOTA,
+    OPT_STARTING,
+    OPT_ROOTFS,
+    OPT_FAKE,
+    OPT_LOG_LEVEL,
+    OPT_HELP,
+    OPT_VERSION,
+};
+
+/* clang-format off */
+static const struct option long_options[] = {
+    { "state",         required_argument, NULL, OPT_STATE },
+    { "identity",      required_argument, NULL, OPT_IDENTITY },
+    { "socket",        required_argument, NULL, OPT_SOCKET },
+    { "peer-user",     required_argument, NULL, OPT_PEER },
+    { "gpu",           required_argument, NULL, OPT_GPU },
+    { "crun",          required_argument, NULL, OPT_CRUN },
+    { "shim",          required_argument, NULL, OPT_SHIM },
+    { "cgroup",        required_argument, NULL, OPT_CGROUP },
+    { "log-quota-mib", required_argument, NULL, OPT_LOG_QUOTA },
+    { "starting",      required_argument, NULL, OPT_STARTING },
+    { "rootfs",        required_argument, NULL, OPT_ROOTFS },
+    { "fake-runtime",  no_argument,       NULL, OPT_FAKE },
+    { "log-level",     required_argument, NULL, OPT_LOG_LEVEL },
+    { "help",          no_argument,       NULL, OPT_HELP },
+    { "version",       no_argument,       NULL, OPT_VERSION },
+    { NULL, 0, NULL, 0 },
+};
+/* clang-format on */
+
+static void default_paths(struct agentd_options *o)
+{
+    static char identity[ATTEMPT_PATH_MAX];
+    static char shim[ATTEMPT_PATH_MAX];
+    if (o->identity == NULL) {
+        (void)snprintf(identity, sizeof(identity), "%s/identity", o->state_dir);
+        o->identity = identity;
+    }
+    if (o->shim == NULL) {
+        ssize_t size = readlink("/proc/self/exe", shim, sizeof(shim) - sizeof("berth-shim"));
+        char *slash = size > 0 ? memrchr(shim, '/', (size_t)size) : NULL;
+        if (slash != NULL)
+            memcpy(slash + 1, "berth-shim", sizeof("berth-shim"));
+        o->shim = slash != NULL ? shim : "/usr/libexec/berth/berth-shim";
+    }
+}
+
+static bool parse_user(const char *text, unsigned *out)
+{
+    int64_t uid = 0;
+    if (str_to_i64(str_of(text), 0, UINT32_MAX - 1, &uid)) {
+        *out = (unsigned)uid;
+        return true;
+    }
+    const struct passwd *user = getpwnam(text); /* NOLINT(concurrency-mt-unsafe): one thread */
+    if (user == NULL)
+        return false;
+    *out = user->pw_uid;
+    return true;
+}
+
+static bool parse_number(const char *text, int64_t max, int64_t *out)
+{
+    return str_to_i64(str_of(text), 1, max, out);
+}
+
+/* One option. False: its value is wrong. */
+static bool take_option(int key, const char *value, struct agentd_options *o,
+                        struct log_options *log, const char **peer)
+{
+    int64_t number = 0;
+    switch (key) {
+    case OPT_STATE:
+        o->state_dir = value;
+        return true;
+    case OPT_IDENTITY:
+        o->identity = value;
+        return true;
+    case OPT_SOCKET:
+        o->socket = value;
+        return true;
+    case OPT_PEER:
+        *peer = value;
+        return true;
+    case OPT_GPU:
+        o->gpu = value;
+        return true;
+    case OPT_CRUN:
+        o->crun = value;
+        return true;
+    case OPT_SHIM:
+        o->shim = value;
+        return true;
+    case OPT_CGROUP:
+        o->cgroup = value;
+        return value[0] == '/' && strstr(value, "..") == NULL;
+    case OPT_ROOTFS:
+        o->rootfs = value;
+        return value[0] == '/';
+    case OPT_FAKE:
+        o->is_fake = true;
+        return true;
+    case OPT_LOG_QUOTA:
+        if (!parse_number(value, 1024 * 1024, &number))
+            return false;
+        o->log_quota_bytes = (uint64_t)number * 1024 * 1024;
+        return true;
+    case OPT_STARTING:
+        if (!parse_number(value, GRANT_SET_MAX, &number))
+            return false;
+        o->starting_max = (uint32_t)number;
+        return true;
+    case OPT_LOG_LEVEL:
+        return log_level_parse(str_of(value), &log->level);
+    default:
+        return false;
+    }
+}
+
+/* -1: go on; else the exit status. */
+static int parse_options(int argc, char **argv, struct agentd_options *o, struct log_options *log)
+{
+    const char *peer = "berth-agent";
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+    for (int key = getopt_long(argc, argv, "", long_options, NULL); key != -1;
+         key =
+             getopt_long(argc, argv, "", long_options, NULL)) { /* NOLINT(concurrency-mt-unsafe) */
+        if (key == OPT_HELP) {
+            (void)fputs(help, stdout);
+            return EXIT_SUCCESS;
+        }
+        if (key == OPT_VERSION) {
+            (void)printf("berth-agentd %s\n", BERTH_VERSION);
+            return EXIT_SUCCESS;
+        }
+        if (!take_option(key, optarg, o, log, &peer)) {
+            (void)fprintf(stderr, "berth-agentd: wrong option %s; see --help\n", argv[optind - 1]);
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        (void)fprintf(stderr, "berth-agentd: unexpected \"%s\"; see --help\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    if (!parse_user(peer, &o->peer_uid)) {
+        (void)fprintf(stderr, "berth-agentd: there is no user %s; see --peer-user\n", peer);
+        return EXIT_USAGE;
+    }
+    default_paths(o);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct log_options log = { .program = "berth-agentd", .level = LOG_LEVEL_INFO };
+    struct agentd agentd = {
+        .options = {
+            .state_dir = "/var/lib/berth/agent",
+            .socket = "/run/berth/agentd.sock",
+            .crun = "/usr/bin/crun",
+            .gpu = "auto",
+            .cgroup = "/berth",
+            .log_quota_bytes = (uint64_t)LOG_QUOTA_DEFAULT_MIB * 1024 * 1024,
+            .starting_max = STARTING_DEFAULT,
+        },
+        .epoll_fd = -1,
+        .listener = { .fd = -1 },
+        .peer = { .fd = -1 },
+        .hints = { .fd = -1 },
+        .signals = { .fd = -1 },
+    };
+    int status = parse_options(argc, argv, &agentd.options, &log);
+    if (status >= 0)
+        return status;
+    log_init(&log);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(0077);
+    struct error e = { 0 };
+    enum err rc = sodium_init() < 0 ? err_set(&e, ERR_IO, "libsodium does not start")
+                                    : agentd_open(&agentd, &e);
+    if (rc != ERR_OK) {
+        log_error("cannot start", LOG_ERR(&e));
+        agentd_close(&agentd);
+        return EXIT_FAILURE;
+    }
+    log_info("ready", LOG_INT("attempts", agentd.attempts.count),
+             LOG_INT("devices", agentd.inventory.count));
+    if (sd_notify_send("READY=1", &e) != ERR_OK)
+        log_warning("the service manager cannot be told", LOG_ERR(&e));
+    agentd_loop(&agentd);
+    agentd_close(&agentd);
+    return EXIT_SUCCESS;
+}

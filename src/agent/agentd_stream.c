@@ -1,0 +1,477 @@
+/*
+ * Commands in running work, and trees of files in and out of it. Each is a helper process with a socket
+ * to us: a command's helper is berth-shim, a tree's is berth-tree, which drops to the tenant's ids
+ * before it looks at a name. Both need a ticket that the controller has signed for just this.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agentd.h"
+#include "agent/shim.h"
+#include "os/fd.h"
+#include "os/file.h"
+#include "os/log.h"
+#include "os/process.h"
+
+enum { NAME_SIZE = 32, TICKETS_KEPT = 4096 };
+
+struct stream {
+    uint64_t id;
+    bool is_tree;
+    bool is_tty;
+    bool is_opened;  /* the network half has its answer */
+    bool is_running; /* and it was a good one: an end will follow */
+    uint16_t rows;
+    uint16_t columns;
+    struct watch control; /* socket of the helper */
+    struct watch child;   /* its pidfd */
+    int master;           /* of the terminal, for resizing; owned, -1 none */
+    struct ipc_fds ours;  /* the network half's ends, until it gets them */
+    struct shim_exec_report end;
+    bool has_end;
+};
+
+static struct stream *find(const struct agentd *agentd, uint64_t id)
+{
+    for (size_t i = 0; i < agentd->streams.count; i++)
+        if (agentd->streams.items[i]->id == id)
+            return agentd->streams.items[i];
+    return NULL;
+}
+
+static void stream_free(struct agentd *agentd, struct stream *stream)
+{
+    for (size_t i = 0; i < agentd->streams.count; i++)
+        if (agentd->streams.items[i] == stream) {
+            agentd->streams.items[i] = agentd->streams.items[--agentd->streams.count];
+            break;
+        }
+    agentd_unwatch(agentd, &stream->control);
+    agentd_unwatch(agentd, &stream->child);
+    fd_close(stream->master);
+    ipc_fds_done(&stream->ours);
+    mem_free(stream);
+}
+
+static void tell_opened(struct agentd *agentd, uint64_t id, bool is_tree, bool is_tty,
+                        enum err code, const char *text, struct ipc_fds *fds)
+{
+    struct ipc_exec_opened exec = { .stream = id,
+                                    .code = (uint32_t)code,
+                                    .is_tty = is_tty ? 1 : 0 };
+    struct ipc_tree_opened tree = { .stream = id, .code = (uint32_t)code };
+    ipc_text_set(is_tree ? tree.text : exec.text, text);
+    if (is_tree)
+        peer_send(agentd, IPC_TREE_OPENED, &tree, fds);
+    else
+        peer_send(agentd, IPC_EXEC_OPENED, &exec, fds);
+}
+
+static void tell_end(struct agentd *agentd, const struct stream *stream)
+{
+    if (stream->is_tree) {
+        struct ipc_tree_done done = { .stream = stream->id,
+                                      .code = stream->has_end ? stream->end.code : ERR_IO };
+        ipc_text_set(done.text, stream->has_end ? stream->end.text : "its helper was killed");
+        peer_send(agentd, IPC_TREE_DONE, &done, NULL);
+        return;
+    }
+    struct ipc_exec_exited exited = { .stream = stream->id,
+                                      .exit_code = stream->has_end ? stream->end.exit_code : -1,
+                                      .signal = stream->has_end ? stream->end.signal : 0 };
+    ipc_text_set(exited.text, stream->has_end ? "" : "its helper was killed");
+    peer_send(agentd, IPC_EXEC_EXITED, &exited, NULL);
+}
+
+/* The terminal's master stays here a second time, for EXEC_RESIZE. */
+static void take_master(struct stream *stream, int fd)
+{
+    struct winsize size = { .ws_row = stream->rows, .ws_col = stream->columns };
+    (void)ioctl(fd, TIOCSWINSZ, &size); /* a terminal of the wrong size still works */
+    stream->master = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    ipc_fds_done(&stream->ours);
+    stream->ours = (struct ipc_fds){ .fds = { fd }, .count = 1 };
+}
+
+static void take_report(struct agentd *agentd, struct stream *stream,
+                        const struct shim_exec_report *report, int fd)
+{
+    if (report->kind == SHIM_EXEC_EXITED) {
+        stream->end = *report;
+        stream->has_end = true;
+        fd_close(fd);
+        return;
+    }
+    if (stream->is_opened || report->code >= ERR_COUNT) {
+        fd_close(fd);
+        return;
+    }
+    if (fd >= 0)
+        take_master(stream, fd);
+    stream->is_opened = true;
+    stream->is_running = report->code == ERR_OK;
+    if (!stream->is_running)
+        ipc_fds_done(&stream->ours);
+    tell_opened(agentd, stream->id, stream->is_tree, stream->is_tty, (enum err)report->code,
+                report->text, &stream->ours);
+}
+
+/* False: nothing more is there now. */
+static bool read_report(struct agentd *agentd, struct stream *stream)
+{
+    struct shim_exec_report report = { 0 };
+    struct iovec part = { &report, sizeof(report) };
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr msg = {
+        .msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    ssize_t got = recvmsg(stream->control.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got != (ssize_t)sizeof(report))
+        return false;
+    int fd = -1;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    if (head != NULL && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+    report.text[IPC_TEXT_MAX - 1] = '\0';
+    take_report(agentd, stream, &report, fd);
+    return true;
+}
+
+static void control_ready(struct agentd *agentd, void *self, uint32_t events)
+{
+    struct stream *stream = self;
+    (void)events;
+    if (!read_report(agentd, stream))
+        agentd_unwatch(agentd, &stream->control); /* closed: its end follows */
+}
+
+static void child_ended(struct agentd *agentd, void *self, uint32_t events)
+{
+    struct stream *stream = self;
+    (void)events;
+    while (stream->control.fd >= 0 && read_report(agentd, stream))
+        continue;
+    (void)waitid(P_PIDFD, (id_t)stream->child.fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+    if (!stream->is_opened)
+        tell_opened(agentd, stream->id, stream->is_tree, stream->is_tty, ERR_IO,
+                    "its helper ended without a word", NULL);
+    else if (stream->is_running)
+        tell_end(agentd, stream);
+    stream_free(agentd, stream);
+}
+
+/* What a helper is started with. */
+struct helper {
+    const char *const *argv;
+    int stdio[3];
+    int root; /* of a tree: the directory it may not leave; -1 for commands */
+};
+
+static enum err spawn(struct agentd *agentd, struct stream *stream, const struct helper *helper,
+                      struct error *e)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return err_errno(e, "make a socket pair");
+    AUTO(fd) int ours = pair[0];
+    AUTO(fd) int theirs = pair[1];
+    static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    const int fds[] = { helper->stdio[0], helper->stdio[1], helper->stdio[2], theirs,
+                        helper->root };
+    const struct process_spec spec = {
+        .argv = helper->argv,
+        .env = env,
+        .fds = fds,
+        .fd_count = COUNT_OF(fds),
+        .is_group_leader = true,
+    };
+    struct process process = PROCESS_NONE;
+    enum err rc = process_spawn(&spec, &process, e);
+    if (rc != ERR_OK)
+        return rc;
+    stream->control = (struct watch){ -1, control_ready, stream };
+    stream->child = (struct watch){ -1, child_ended, stream };
+    rc = agentd_watch(agentd, &stream->child, process.pidfd, e);
+    return rc == ERR_OK ? agentd_watch(agentd, &stream->control, fd_take(&ours), e) : rc;
+}
+
+/* Used once: a network half that repeats a ticket gets nothing twice from this agentd. */
+static bool is_used(struct agentd *agentd, struct id id)
+{
+    for (size_t i = 0; i < agentd->used_tickets.count; i++)
+        if (id_eq(agentd->used_tickets.items[i], id))
+            return true;
+    if (agentd->used_tickets.count == TICKETS_KEPT) {
+        size_t kept = TICKETS_KEPT / 2;
+        memmove(agentd->used_tickets.items, agentd->used_tickets.items + TICKETS_KEPT - kept,
+                kept * sizeof(struct id));
+        agentd->used_tickets.count = kept;
+    }
+    vec_push(&agentd->used_tickets, id);
+    return false;
+}
+
+struct request {
+    struct ticket ticket;
+    struct grant_payload command;
+    struct arena arena;
+};
+
+static void request_done(struct request *request)
+{
+    arena_done(&request->arena);
+}
+DEFINE_CLEANUP_AT(request, struct request, request_done)
+
+static enum err open_request(struct agentd *agentd, const uint8_t ticket[TICKET_SIZE],
+                             struct str payload, struct request *out, struct error *e)
+{
+    enum err rc = ticket_decode(ticket, agentd->identity.node, &agentd->crypto, &out->ticket, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct grant_digest digest;
+    agentd->crypto.sha256(agentd->crypto.self, payload, &digest);
+    if (!grant_digest_eq(&digest, &out->ticket.payload))
+        return err_set(e, ERR_DENIED, "the payload is not the one the ticket names");
+    if (out->ticket.epoch != agentd->stamp.epoch)
+        return err_set(e, ERR_DENIED, "the ticket is of epoch %llu, not %llu",
+                       (unsigned long long)out->ticket.epoch,
+                       (unsigned long long)agentd->stamp.epoch);
+    if (agentd->streams.count >= IPC_STREAMS_MAX)
+        return err_set(e, ERR_LIMIT, "%d commands and copies run on this node already",
+                       IPC_STREAMS_MAX);
+    rc = grant_payload_decode(payload, &out->arena, &out->command, e);
+    if (rc == ERR_OK && is_used(agentd, out->ticket.id))
+        return err_set(e, ERR_DENIED, "the ticket was used before");
+    return rc;
+}
+
+static enum err find_running(const struct agentd *agentd, const struct ticket *ticket,
+                             struct attempt **out, struct error *e)
+{
+    struct attempt *attempt = attempts_find(agentd, ticket->object, ticket->attempt);
+    if (attempt == NULL || !id_eq(attempt->grant.tenant, ticket->tenant))
+        return err_set(e, ERR_NOT_FOUND, "it does not run on this node");
+    if (attempt->state != REC_RUNNING && attempt->state != REC_STOPPING)
+        return err_set(e, ERR_CONFLICT, "it is not running now");
+    *out = attempt;
+    return ERR_OK;
+}
+
+/* Pipes for a command without a terminal: `helper` gets its ends, which are the caller's to close. */
+static enum err make_pipes(struct stream *stream, struct helper *helper, struct error *e)
+{
+    for (int i = 0; i < 3; i++) {
+        int ends[2];
+        enum err rc = fd_pipe(ends, e);
+        if (rc != ERR_OK)
+            return rc;
+        bool is_input = i == 0;
+        helper->stdio[i] = ends[is_input ? 0 : 1];
+        stream->ours.fds[stream->ours.count++] = ends[is_input ? 1 : 0];
+    }
+    return ERR_OK;
+}
+
+static void close_stdio(struct helper *helper)
+{
+    for (int i = 0; i < 3; i++)
+        fd_close(fd_take(&helper->stdio[i]));
+}
+
+static enum err start_exec(struct agentd *agentd, struct stream *stream,
+                           const struct request *request, struct error *e)
+{
+    static unsigned counter;
+    char name[NAME_SIZE];
+    char file[NAME_SIZE + 8];
+    char dir[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
+    struct attempt *attempt = NULL;
+    enum err rc = find_running(agentd, &request->ticket, &attempt, e);
+    if (rc != ERR_OK)
+        return rc;
+    (void)snprintf(name, sizeof(name), "%s-%d-%u", stream->is_tty ? "tty" : "cmd", getpid(),
+                   ++counter);
+    (void)snprintf(file, sizeof(file), "%s.json", name);
+    (void)snprintf(dir, sizeof(dir), "%s/%s", agentd->alloc_dir, attempt->name);
+    rc = config_command(agentd, attempt, &request->command, stream->is_tty, file, e);
+    if (rc != ERR_OK)
+        return rc;
+    const char *const argv[] = { agentd->options.shim, "exec", dir, name, NULL };
+    struct helper helper = { argv, { -1, -1, -1 }, -1 };
+    rc = stream->is_tty ? ERR_OK : make_pipes(stream, &helper, e);
+    if (rc == ERR_OK)
+        rc = spawn(agentd, stream, &helper, e);
+    close_stdio(&helper);
+    return rc;
+}
+
+static struct stream *stream_add(struct agentd *agentd, uint64_t id)
+{
+    struct stream *stream = mem_new(1, sizeof(*stream));
+    stream->id = id;
+    stream->control.fd = -1;
+    stream->child.fd = -1;
+    stream->master = -1;
+    vec_push(&agentd->streams, stream);
+    return stream;
+}
+
+void stream_exec_open(struct agentd *agentd, const struct ipc_exec_open *open)
+{
+    struct error e = { 0 };
+    AUTO(request) struct request request = { 0 };
+    struct stream *stream = NULL;
+    struct str payload = { (const char *)open->payload, open->payload_size };
+    enum err rc = find(agentd, open->stream) != NULL
+                      ? err_set(&e, ERR_CONFLICT, "the stream is open already")
+                      : open_request(agentd, open->ticket, payload, &request, &e);
+    if (rc == ERR_OK && request.ticket.kind != TICKET_EXEC)
+        rc = err_set(&e, ERR_DENIED, "the ticket is not one for a command");
+    if (rc == ERR_OK) {
+        stream = stream_add(agentd, open->stream);
+        stream->is_tty = request.ticket.is_tty;
+        stream->rows = open->rows;
+        stream->columns = open->columns;
+        rc = start_exec(agentd, stream, &request, &e);
+    }
+    if (rc == ERR_OK)
+        return;
+    log_info("a command was refused", LOG_ERR(&e));
+    tell_opened(agentd, open->stream, false, request.ticket.is_tty, rc, e.text, NULL);
+    if (stream != NULL)
+        stream_free(agentd, stream);
+}
+
+/* The workload's own view of its files. Its first process was alive after its root was opened. */
+static enum err open_workload_root(const struct agentd *agentd, const struct ticket *ticket,
+                                   uint32_t *uid, int *out, struct error *e)
+{
+    char path[64];
+    struct attempt *attempt = NULL;
+    struct attempt_status status;
+    enum err rc = find_running(agentd, ticket, &attempt, e);
+    if (rc != ERR_OK)
+        return rc;
+    (void)snprintf(path, sizeof(path), "/proc/%d/root", attempt->status.init_pid);
+    AUTO(fd) int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
+    if (fd < 0 || dir_fd < 0 || attempt_read_status(dir_fd, &status, NULL) != ERR_OK ||
+        status.state == ATTEMPT_EXITED)
+        return err_set(e, ERR_CONFLICT, "it is not running now");
+    *uid = attempt->grant.uid_base;
+    *out = fd_take(&fd);
+    return ERR_OK;
+}
+
+/* A volume's files belong to ids 0.. on disk, so its copier is 0 there, with no capability. */
+static enum err open_volume_root(const struct agentd *agentd, const struct ticket *ticket,
+                                 uint32_t *uid, int *out, struct error *e)
+{
+    char path[2 * ATTEMPT_PATH_MAX];
+    char tenant[ID_TEXT_MAX];
+    char volume[ID_TEXT_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s/%s", agentd->volume_dir,
+                   id_text(ID_TENANT, ticket->tenant, tenant),
+                   id_text(ID_VOLUME, ticket->object, volume));
+    enum err rc = ticket->kind == TICKET_VOLUME_PUT ? file_make_dirs(path, 0755, e) : ERR_OK;
+    if (rc != ERR_OK)
+        return rc;
+    *uid = 0;
+    *out = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return *out < 0 ? err_set(e, ERR_NOT_FOUND, "the volume is not on this node") : ERR_OK;
+}
+
+static enum err start_tree(struct agentd *agentd, struct stream *stream,
+                           const struct request *request, struct error *e)
+{
+    const struct ticket *ticket = &request->ticket;
+    bool is_volume = ticket->kind == TICKET_VOLUME_GET || ticket->kind == TICKET_VOLUME_PUT;
+    bool is_put = ticket->kind == TICKET_COPY_PUT || ticket->kind == TICKET_VOLUME_PUT;
+    AUTO(fd) int root = -1;
+    uint32_t uid = 0;
+    enum err rc = is_volume ? open_volume_root(agentd, ticket, &uid, &root, e)
+                            : open_workload_root(agentd, ticket, &uid, &root, e);
+    int ends[2];
+    if (rc == ERR_OK)
+        rc = fd_pipe(ends, e);
+    if (rc != ERR_OK)
+        return rc;
+    AUTO(fd) int theirs = ends[is_put ? 0 : 1];
+    stream->ours = (struct ipc_fds){ .fds = { ends[is_put ? 1 : 0] }, .count = 1 };
+
+    char path[PAYLOAD_PATH_MAX + 1];
+    char ids[16];
+    (void)snprintf(path, sizeof(path), "%.*s", STR_ARG(request->command.args[0]));
+    (void)snprintf(ids, sizeof(ids), "%u", uid);
+    const char *const argv[] = { agentd->tree_program, is_put ? "put" : "get", ids, path, NULL };
+    const struct helper helper = { argv, { is_put ? theirs : -1, is_put ? -1 : theirs, -1 }, root };
+    return spawn(agentd, stream, &helper, e);
+}
+
+void stream_tree_open(struct agentd *agentd, const struct ipc_tree_open *open)
+{
+    struct error e = { 0 };
+    AUTO(request) struct request request = { 0 };
+    struct stream *stream = NULL;
+    struct str payload = { (const char *)open->payload, open->payload_size };
+    enum err rc = find(agentd, open->stream) != NULL
+                      ? err_set(&e, ERR_CONFLICT, "the stream is open already")
+                      : open_request(agentd, open->ticket, payload, &request, &e);
+    if (rc == ERR_OK && request.ticket.kind == TICKET_EXEC)
+        rc = err_set(&e, ERR_DENIED, "the ticket is not one for a copy");
+    if (rc == ERR_OK &&
+        (request.command.args[0].size == 0 || request.command.args[0].size > PAYLOAD_PATH_MAX))
+        rc = err_set(&e, ERR_INVALID, "the path is empty or too long");
+    if (rc == ERR_OK) {
+        stream = stream_add(agentd, open->stream);
+        stream->is_tree = true;
+        rc = start_tree(agentd, stream, &request, &e);
+    }
+    if (rc == ERR_OK)
+        return;
+    log_info("a copy was refused", LOG_ERR(&e));
+    tell_opened(agentd, open->stream, true, false, rc, e.text, NULL);
+    if (stream != NULL)
+        stream_free(agentd, stream);
+}
+
+void stream_resize(struct agentd *agentd, const struct ipc_exec_resize *resize)
+{
+    const struct stream *stream = find(agentd, resize->stream);
+    struct winsize size = { .ws_row = resize->rows, .ws_col = resize->columns };
+    if (stream != NULL && stream->master >= 0)
+        (void)ioctl(stream->master, TIOCSWINSZ,
+                    &size); /* a terminal of the wrong size still works */
+}
+
+void stream_close(struct agentd *agentd, uint64_t id)
+{
+    struct stream *stream = find(agentd, id);
+    if (stream == NULL)
+        return;
+    /* The helper sees it and kills the command; its end is reported as any other. */
+    if (stream->control.fd >= 0)
+        (void)shutdown(stream->control.fd, SHUT_WR);
+}
+
+void streams_done(struct agentd *agentd)
+{
+    while (agentd->streams.count > 0)
+        stream_free(agentd, agentd->streams.items[0]);
+}
