@@ -26,6 +26,7 @@ struct berthd {
     struct arena arena; /* of the configuration and paths */
     struct loop *loop;
     struct keys *keys;
+    const char *store_path;
     struct store *store;
     struct query *query; /* of the loop: answers under Idempotency-Keys */
     struct query *lists; /* of one worker at a time: long lists */

@@ -209,7 +209,7 @@ static enum err open_store(struct berthd *berthd, struct error *e)
         .workload_days = berthd->config.workload_days,
         .audit_days = berthd->config.audit_days,
     };
-    const char *path = berthd_path(berthd, "berth.db");
+    const char *path = berthd->store_path = berthd_path(berthd, "berth.db");
     enum err rc = store_sqlite_open(path, &retention, &berthd->store, e);
     if (rc == ERR_OK)
         rc = query_open_sqlite(path, &berthd->query, e);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "controller/cli_streams.h"
 #include "controller/logship.h"
 #include "identity/token.h"
 #include "os/clock.h"
@@ -36,8 +37,14 @@ struct nodes {
     struct id_map by_node; /* greeted sessions */
     struct session *first;
     size_t connected;
-    struct logship *logship; /* owned */
+    struct logship *logship;     /* owned */
+    struct cli_streams *streams; /* borrowed */
 };
+
+void nodes_set_streams(struct nodes *nodes, struct cli_streams *streams)
+{
+    nodes->streams = streams;
+}
 
 struct nodes *nodes_new(const struct nodes_options *options)
 {
@@ -638,12 +645,11 @@ static void on_stream(struct link *link, struct link_stream *stream, struct str 
     AUTO(arena) struct arena arena = { 0 };
     struct stream_header header = { 0 };
     struct error e = { 0 };
-    (void)link;
-    if (!session->is_greeted || stream_header_decode(bytes, &arena, &header, &e) != ERR_OK) {
-        link_stream_close(stream, LINK_CODE_REFUSED, STR("hello comes first"));
-        return;
-    }
-    if (header.kind == STREAM_BLOB)
+    if (stream_header_decode(bytes, &arena, &header, &e) != ERR_OK)
+        link_stream_close(stream, LINK_CODE_REFUSED, STR("the stream's header cannot be read"));
+    else if (!session->is_greeted)
+        cli_streams_open(session->nodes->streams, stream, link_peer(link), &header);
+    else if (header.kind == STREAM_BLOB)
         open_blob(session, stream, &header);
     else if (header.kind == STREAM_LOG)
         open_log(session, stream, &header);

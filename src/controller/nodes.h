@@ -41,8 +41,12 @@ void nodes_free(struct nodes *nodes);
 DEFINE_CLEANUP(nodes, struct nodes *, nodes_free)
 void nodes_abort(struct nodes *nodes, const char *why);
 
-/* Serves an accepted link whose other end has a node's certificate, or none yet (joining). */
+/* Serves an accepted link: of an agent, of a machine that joins, or of a person's command line. */
 void nodes_take(struct nodes *nodes, struct conn *conn);
+
+/* Who serves streams on links that are not an agent's. */
+struct cli_streams;
+void nodes_set_streams(struct nodes *nodes, struct cli_streams *streams);
 
 /* Passes a durable desired set on, if the node is connected. */
 void nodes_send_desired(struct nodes *nodes, struct id node, struct str set);
