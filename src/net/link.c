@@ -537,8 +537,10 @@ static bool on_close_frame(struct link *link, const struct frame *frame)
 
 static bool on_ping(struct link *link, const struct frame *frame)
 {
-    if (conn_queued(link->conn) > QUEUE_HARD)
-        return violate(link, "asks more than it reads");
+    if (conn_queued(link->conn) > QUEUE_HARD) {
+        link_abort(link, "asks more than it reads"); /* nor would it read the reason */
+        return false;
+    }
     send_frame(link, &(struct frame){ FRAME_PONG, 0, 0, frame->payload });
     return true;
 }
