@@ -6,27 +6,27 @@
 #include "model/keep.h"
 #include "model/list.h"
 
-/* Adds to one of the tenant's counters; of the operator's own objects nothing is counted. */
-#define COUNT_OF_TENANT(state, tenant_id, counter, change)                                         \
-    do {                                                                                           \
-        if (!id_is_none(tenant_id)) {                                                              \
-            struct project *of_ = state_project(state, tenant_id);                                 \
-            assert(of_ != NULL);                                                                   \
-            of_->counter change;                                                                   \
-        }                                                                                          \
-    } while (0)
+/* NULL: it belongs to the operator, of whose objects nothing is counted. */
+static struct project *owner_of(const struct state *state, struct id tenant)
+{
+    struct project *owner = id_is_none(tenant) ? NULL : state_project(state, tenant);
+    assert((owner == NULL) == id_is_none(tenant));
+    return owner;
+}
 
 void evolve_token_set(struct state *state, const struct event *event, enum history from)
 {
     struct token_record r = event->token_set;
     struct token *token = state_token(state, r.id);
+    struct project *owner = owner_of(state, r.tenant);
     r.version = version_of(event, from, r.version);
     token_keep(&state->pool, &r);
     if (token == NULL) {
         token = pool_new(&state->pool, sizeof(*token));
         LIST_APPEND(state->first_token, state->last_token, token, next, prev);
         id_map_put(&state->tokens, r.id, token);
-        COUNT_OF_TENANT(state, r.tenant, token_count, ++);
+        if (owner != NULL)
+            owner->token_count++;
     } else {
         assert(id_eq(token->r.tenant, r.tenant));
         token_drop(&state->pool, &token->r);
@@ -36,7 +36,9 @@ void evolve_token_set(struct state *state, const struct event *event, enum histo
 
 static void token_remove(struct state *state, struct token *token)
 {
-    COUNT_OF_TENANT(state, token->r.tenant, token_count, --);
+    struct project *owner = owner_of(state, token->r.tenant);
+    if (owner != NULL)
+        owner->token_count--;
     LIST_REMOVE(state->first_token, state->last_token, token, next, prev);
     (void)id_map_remove(&state->tokens, token->r.id);
     token_drop(&state->pool, &token->r);
@@ -55,13 +57,15 @@ void evolve_volume_set(struct state *state, const struct event *event, enum hist
 {
     struct volume_record r = event->volume_set;
     struct volume *volume = state_volume(state, r.id);
+    struct project *owner = owner_of(state, r.tenant);
     r.version = version_of(event, from, r.version);
     str_keep(&state->pool, &r.name);
     if (volume == NULL) {
         volume = pool_new(&state->pool, sizeof(*volume));
         LIST_APPEND(state->first_volume, state->last_volume, volume, next, prev);
         id_map_put(&state->volumes, r.id, volume);
-        COUNT_OF_TENANT(state, r.tenant, volume_count, ++);
+        if (owner != NULL)
+            owner->volume_count++;
     } else {
         assert(id_eq(volume->r.tenant, r.tenant));
         str_drop(&state->pool, &volume->r.name);
@@ -71,7 +75,9 @@ void evolve_volume_set(struct state *state, const struct event *event, enum hist
 
 static void volume_remove(struct state *state, struct volume *volume)
 {
-    COUNT_OF_TENANT(state, volume->r.tenant, volume_count, --);
+    struct project *owner = owner_of(state, volume->r.tenant);
+    if (owner != NULL)
+        owner->volume_count--;
     LIST_REMOVE(state->first_volume, state->last_volume, volume, next, prev);
     (void)id_map_remove(&state->volumes, volume->r.id);
     str_drop(&state->pool, &volume->r.name);
@@ -90,13 +96,15 @@ void evolve_image_set(struct state *state, const struct event *event, enum histo
 {
     struct image_record r = event->image_set;
     struct image *image = id_map_get(&state->images, r.id);
+    struct project *owner = owner_of(state, r.tenant);
     r.version = version_of(event, from, r.version);
     image_keep(&state->pool, &r);
     if (image == NULL) {
         image = pool_new(&state->pool, sizeof(*image));
         LIST_APPEND(state->first_image, state->last_image, image, next, prev);
         id_map_put(&state->images, r.id, image);
-        COUNT_OF_TENANT(state, r.tenant, image_count, ++);
+        if (owner != NULL)
+            owner->image_count++;
     } else {
         assert(id_eq(image->r.tenant, r.tenant));
         image_drop(&state->pool, &image->r);
@@ -106,7 +114,9 @@ void evolve_image_set(struct state *state, const struct event *event, enum histo
 
 static void image_remove(struct state *state, struct image *image)
 {
-    COUNT_OF_TENANT(state, image->r.tenant, image_count, --);
+    struct project *owner = owner_of(state, image->r.tenant);
+    if (owner != NULL)
+        owner->image_count--;
     LIST_REMOVE(state->first_image, state->last_image, image, next, prev);
     (void)id_map_remove(&state->images, image->r.id);
     image_drop(&state->pool, &image->r);

@@ -111,29 +111,34 @@ static bool check_projects(const struct state *state, struct error *e)
 }
 
 /* One walk over a list whose objects have r.id, next and prev, against its map of ids. */
-#define CHECK_LIST(state, e, kind, map)                                                            \
-    do {                                                                                           \
-        size_t count_ = 0;                                                                         \
-        const struct kind *before_ = NULL;                                                         \
-        for (const struct kind *at_ = (state)->first_##kind; at_ != NULL; at_ = at_->next) {       \
-            FACT(e, at_->prev == before_, #kind " %zu has a wrong link back", count_);             \
-            FACT(e, id_map_get(&(state)->map, at_->r.id) == at_,                                   \
-                 #kind " %zu is not found by its id", count_);                                     \
-            before_ = at_;                                                                         \
-            count_++;                                                                              \
+#define DEFINE_LIST_CHECK(kind, map)                                                               \
+    static bool check_##kind##_list(const struct state *state, struct error *e)                    \
+    {                                                                                              \
+        size_t count = 0;                                                                          \
+        const struct kind *before = NULL;                                                          \
+        for (const struct kind *at = state->first_##kind; at != NULL; at = at->next) {             \
+            FACT(e, at->prev == before, #kind " %zu has a wrong link back", count);                \
+            FACT(e, id_map_get(&state->map, at->r.id) == at, #kind " %zu is not found by its id",  \
+                 count);                                                                           \
+            before = at;                                                                           \
+            count++;                                                                               \
         }                                                                                          \
-        FACT(e, (state)->last_##kind == before_, "the last " #kind " is not the end of its list"); \
-        FACT(e, (state)->map.count == count_, "the map of " #map " has %zu entries for %zu",       \
-             (state)->map.count, count_);                                                          \
-    } while (0)
+        FACT(e, state->last_##kind == before, "the last " #kind " is not the end of its list");    \
+        FACT(e, state->map.count == count, "the map of " #map " has %zu entries for %zu",          \
+             state->map.count, count);                                                             \
+        return true;                                                                               \
+    }
+DEFINE_LIST_CHECK(token, tokens)
+DEFINE_LIST_CHECK(volume, volumes)
+DEFINE_LIST_CHECK(image, images)
+DEFINE_LIST_CHECK(credential, credentials)
+DEFINE_LIST_CHECK(node, nodes)
+DEFINE_LIST_CHECK(workload, workloads)
 
 static bool check_belongings(const struct state *state, struct error *e)
 {
-    CHECK_LIST(state, e, token, tokens);
-    CHECK_LIST(state, e, volume, volumes);
-    CHECK_LIST(state, e, image, images);
-    CHECK_LIST(state, e, credential, credentials);
-    return true;
+    return check_token_list(state, e) && check_volume_list(state, e) &&
+           check_image_list(state, e) && check_credential_list(state, e);
 }
 
 static bool check_node(const struct state *state, const struct node *node, size_t *held,
@@ -164,7 +169,8 @@ static bool check_nodes(const struct state *state, struct error *e)
 {
     size_t count = 0;
     size_t held = 0;
-    CHECK_LIST(state, e, node, nodes);
+    if (!check_node_list(state, e))
+        return false;
     for (const struct node *node = state->first_node; node != NULL; node = node->next) {
         count++;
         if (!check_node(state, node, &held, e))
@@ -259,7 +265,8 @@ static bool check_workloads(const struct state *state, struct error *e)
     size_t count = 0;
     size_t ended = 0;
     size_t held = 0;
-    CHECK_LIST(state, e, workload, workloads);
+    if (!check_workload_list(state, e))
+        return false;
     for (const struct workload *w = state->first_workload; w != NULL; w = w->next) {
         count++;
         ended += workload_state_is_final(w->r.state);

@@ -96,20 +96,20 @@ static void test_projects(void **state)
     AUTO(world) struct world world;
     world_init(&world, 1);
     struct cast cast = cast_of(&world);
-    struct project *tenant = state_project(world.state, cast.tenant);
-    struct project *project = state_project_by_path(world.state, STR("amber/vision"));
-    CHECK("hangs on its parent", project->parent == tenant && tenant->first_child == project);
-    CHECK("knows its tenant", project->tenant == tenant && tenant->tenant == tenant);
-    CHECK("is stamped", project->r.created_sequence == world.state->sequence &&
-                            project->r.created.ns == world.state->wall.ns);
-    CHECK("is within its tenant", project_is_within(project, tenant));
-    CHECK("is within itself", project_is_within(project, project));
-    CHECK("the tenant is not within it", !project_is_within(tenant, project));
+    struct project *amber = state_project(world.state, cast.tenant);
+    struct project *vision = state_project_by_path(world.state, STR("amber/vision"));
+    CHECK("hangs on its parent", vision->parent == amber && amber->first_child == vision);
+    CHECK("knows its tenant", vision->tenant == amber && amber->tenant == amber);
+    CHECK("is stamped", vision->r.created_sequence == world.state->sequence &&
+                            vision->r.created.ns == world.state->wall.ns);
+    CHECK("is within its tenant", project_is_within(vision, amber));
+    CHECK("is within itself", project_is_within(vision, vision));
+    CHECK("the tenant is not within it", !project_is_within(amber, vision));
 
     struct id other = world_project(&world, none, "birch");
     CHECK("tenant numbers go up", state_project(world.state, other)->r.number == 1);
-    CHECK("pre-order: child first", project_next(tenant) == project);
-    CHECK("then the sibling", project_next(project) == state_project(world.state, other));
+    CHECK("pre-order: child first", project_next(amber) == vision);
+    CHECK("then the sibling", project_next(vision) == state_project(world.state, other));
     CHECK("then the end", project_next(state_project(world.state, other)) == NULL);
     world_remove(&world, EV_PROJECT_REMOVED, other);
     other = world_project(&world, none, "birch");

@@ -88,7 +88,7 @@ static void test_forgotten(void **state)
         end(&line, alive[i % ALIVE]);
         alive[i % ALIVE] = submit(&line);
     }
-    CHECK("takes no more from the heap", line.state->pool.held <= held + 2 * 65536);
+    CHECK("takes no more from the heap", line.state->pool.held <= held + (size_t)2 * 65536);
     for (size_t i = 0; i < ALIVE; i++)
         end(&line, alive[i]);
     print_message("# after %d workloads: %zu bytes in use, %zu held\n", FORGOTTEN,
