@@ -13,8 +13,8 @@
 struct sqlite_query {
     struct query base; /* first: the vtable's functions cast back */
     struct sql sql;
-    struct buf segment; /* rows of the archived segment read last */
-    uint64_t segment_first, segment_last;
+    struct buf segment;         /* rows of the archived segment read last */
+    VEC(struct store_row) rows; /* of it, borrowed from `segment` */
 };
 
 static struct sqlite_query *query_of(struct query *query)
@@ -179,51 +179,69 @@ static enum err totals(struct query *base, struct id project, usage_total_fn *ea
 
 /* ---- journal rows, live or archived ----------------------------------------------------------- */
 
+static const struct store_row *cached_row(const struct sqlite_query *query, uint64_t sequence)
+{
+    if (query->rows.count == 0 || sequence < query->rows.items[0].sequence)
+        return NULL;
+    uint64_t at = sequence - query->rows.items[0].sequence;
+    return at < query->rows.count ? &query->rows.items[at] : NULL;
+}
+
+static enum err cache_rows(struct sqlite_query *query, uint64_t first, struct error *e)
+{
+    struct str rest = buf_str(&query->segment);
+    struct store_row row;
+    uint64_t check = 0; /* a page has one of its own; the chain is followed at start-up */
+    while (rest.size != 0) {
+        if (!journal_decode_checked(&rest, &row, &check) ||
+            row.sequence != first + query->rows.count)
+            return err_set(e, ERR_CORRUPT, "the journal's archive is damaged after event %" PRIu64,
+                           first + query->rows.count - 1);
+        vec_push(&query->rows, row);
+    }
+    return ERR_OK;
+}
+
 static enum err load_segment(struct sqlite_query *query, uint64_t sequence, struct error *e)
 {
-    if (sequence >= query->segment_first && sequence <= query->segment_last)
-        return ERR_OK;
     AUTO(sql_call) struct sql_call call = sql_get(&query->sql, ST_SEGMENTS_AFTER);
     sql_u64(&call, sequence - 1);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
-    query->segment_first = 1;
-    query->segment_last = 0; /* none, should this fail */
-    if (rc != ERR_OK)
+    query->rows.count = 0;
+    if (rc != ERR_OK || !has_row)
         return rc;
-    uint64_t first = has_row ? sql_get_u64(&call) : 0;
-    uint64_t last = has_row ? sql_get_u64(&call) : 0;
-    if (sequence < first || sequence > last)
-        return err_set(e, ERR_NOT_FOUND, "event %" PRIu64 " is no longer kept", sequence);
-    (void)sql_get_u64(&call); /* the check before: single rows are not chained */
+    uint64_t first = sql_get_u64(&call);
+    (void)sql_get_u64(&call); /* last_sequence */
+    (void)sql_get_u64(&call); /* previous_check */
     uint64_t raw_size = sql_get_u64(&call);
     rc = inflate_bytes(sql_get_blob(&call), raw_size, &query->segment, e);
+    if (rc == ERR_OK)
+        rc = cache_rows(query, first, e);
     if (rc != ERR_OK)
-        return rc;
-    query->segment_first = first;
-    query->segment_last = last;
-    return ERR_OK;
+        query->rows.count = 0;
+    return rc;
 }
 
-/* The row borrows from the query until the next one is looked for. */
-static enum err archived_row(struct sqlite_query *query, uint64_t sequence, struct store_row *out,
-                             struct error *e)
+/* The row is valid until one of another segment is looked for. */
+static enum err archived_row(struct sqlite_query *query, uint64_t sequence,
+                             const struct store_row **out, struct error *e)
 {
-    enum err rc = load_segment(query, sequence, e);
+    enum err rc = ERR_OK;
+    *out = cached_row(query, sequence);
+    if (*out == NULL)
+        rc = load_segment(query, sequence, e);
     if (rc != ERR_OK)
         return rc;
-    struct str rows = buf_str(&query->segment);
-    uint64_t check = 0;
-    while (journal_decode_checked(&rows, out, &check))
-        if (out->sequence == sequence)
-            return ERR_OK;
-    return err_set(e, ERR_CORRUPT, "event %" PRIu64 " is missing from the archive", sequence);
+    *out = cached_row(query, sequence);
+    if (*out == NULL)
+        return err_set(e, ERR_NOT_FOUND, "event %" PRIu64 " is no longer kept", sequence);
+    return ERR_OK;
 }
 
 static enum err give_event(struct sqlite_query *query, uint64_t sequence, store_row_fn *each,
                            void *arg, struct error *e)
 {
-    struct store_row row;
     AUTO(sql_call) struct sql_call call = sql_get(&query->sql, ST_JOURNAL_ROW);
     sql_u64(&call, sequence);
     bool has_row = false;
@@ -232,11 +250,12 @@ static enum err give_event(struct sqlite_query *query, uint64_t sequence, store_
         return rc;
     if (has_row) {
         uint64_t check = 0;
-        row = journal_row_read(&call, &check);
+        struct store_row row = journal_row_read(&call, &check);
         return each(arg, &row, e);
     }
-    rc = archived_row(query, sequence, &row, e);
-    return rc == ERR_OK ? each(arg, &row, e) : rc;
+    const struct store_row *archived = NULL;
+    rc = archived_row(query, sequence, &archived, e);
+    return rc == ERR_OK ? each(arg, archived, e) : rc;
 }
 
 static enum err each_event(struct sqlite_query *query, const struct query_page *page,
@@ -374,6 +393,7 @@ static void sqlite_query_free(struct query *base)
     struct sqlite_query *query = query_of(base);
     sql_close(&query->sql);
     buf_done(&query->segment);
+    vec_done(&query->rows);
     mem_free(query);
 }
 
@@ -408,7 +428,6 @@ enum err query_open_sqlite(const char *path, struct query **out, struct error *e
         return rc;
     struct sqlite_query *query = mem_new(1, sizeof(*query));
     query->base.vtable = &sqlite_query_vtable;
-    query->segment_first = 1;
     rc = open_query(query, path, e);
     if (rc != ERR_OK) {
         query_free(&query->base);

@@ -201,7 +201,8 @@ enum err dump_queries(struct query *query, const struct history *history, struct
         rc = all_pages(query, (enum list)list, (struct query_page){ .limit = 1000 }, out, e);
         for (size_t i = 0; rc == ERR_OK && i < history->project_count; i++) {
             struct query_page page = { .tenant = history->projects[i].tenant, .limit = 7 };
-            rc = all_pages(query, (enum list)list, page, out, e);
+            if (i < HISTORY_TENANTS)
+                rc = all_pages(query, (enum list)list, page, out, e);
             page.project = history->projects[i].id;
             page.limit = 50;
             if (rc == ERR_OK && list != LIST_EVENTS)

@@ -305,6 +305,8 @@ struct store_batch history_batch(struct history *history, size_t events, size_t 
 {
     size_t first_event = history->events.count;
     size_t first_answer = history->answers.count;
+    history->projects_before = history->project_count;
+    history->ended_before = history->ended.count;
     while (history->events.count - first_event < events)
         one_step(history);
     while (history->answers.count - first_answer < answers)
@@ -331,6 +333,8 @@ void history_take_back(struct history *history, const struct store_batch *batch)
     history->events.count -= batch->event_count;
     history->answers.count -= batch->answer_count;
     history->sequence -= batch->event_count;
+    history->project_count = history->projects_before;
+    history->ended.count = history->ended_before;
 }
 
 enum err history_decode(void *arg, const struct store_row *row, struct arena *arena,

@@ -33,7 +33,8 @@ struct history {
     uint64_t sequence;
     struct mono at;
     struct wall wall;
-    size_t body_max; /* 0: 300 */
+    size_t body_max;                      /* 0: 300 */
+    size_t projects_before, ended_before; /* the newest batch */
 };
 
 void history_init(struct history *history, uint64_t seed);
