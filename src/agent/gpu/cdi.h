@@ -56,7 +56,7 @@ struct edit_hook {
 struct container_edits {
     VEC(const char *) env; /* "NAME=value" */
     VEC(struct edit_mount) mounts;
-    VEC(struct edit_device) devices; /* create the file and allow it in the device cgroup */
+    VEC(struct edit_device) devices; /* make the file and allow it in the device cgroup */
     VEC(struct edit_hook) hooks;
     VEC(uint32_t) additional_gids;
     size_t hooks_refused;
