@@ -119,7 +119,7 @@ const struct schema refuse_schema = SCHEMA("Refuse", refuse_fields, "the agent i
 
 #define OF struct found_device
 static const struct field found_device_fields[] = {
-    { F(I64, index), .min = 0, .max = NODE_DEVICES_MAX - 1 },
+    { F(I64, index), .min = 0, .max = 65535 },
     { F_AS("class", STR, class_name), .max = NAME_MAX_BYTES },
     { F(STR, vendor), .max = NAME_MAX_BYTES },
     { F(STR, uuid), .max = 96 },

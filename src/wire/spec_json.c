@@ -7,7 +7,8 @@ enum {
     PROJECT_MAX = (NAME_MAX_BYTES + 1) * PATH_MAX_DEPTH,
     ARGUMENT_MAX = 64 * 1024,
     VALUE_MAX = 32 * 1024,
-    PASSWORD_MAX = 4096
+    PASSWORD_MAX = 4096,
+    DAY_S = 86400
 };
 #define MILLI_MAX   INT64_C(1000000000)
 #define MIB_MAX     INT64_C(1000000000)
@@ -62,7 +63,7 @@ static const struct field workload_fields[] = {
     { OPTIONAL(I64, gpu_memory_mib, 0, MIB_MAX), .doc = "instead: a fraction by memory" },
     { OPTIONAL(I64, devices, 0, ALLOCATION_DEVICES_MAX),
       .doc = "with share_milli: so many devices, that share of each" },
-    { OPTIONAL(I64, share_milli, 1, 1000) },
+    { OPTIONAL(I64, share_milli, 0, 1000) },
     { OPTIONAL(I64, cpu_milli, 0, MILLI_MAX), .doc = "1000: one core" },
     { OPTIONAL(I64, memory_mib, 0, MIB_MAX) },
     { OPTIONAL(I64, shm_mib, 0, MIB_MAX), .doc = "size of /dev/shm, within memory_mib" },
@@ -139,7 +140,7 @@ static const struct field profile_fields[] = {
     { OPTIONAL(I64, gpu_milli, 0, MILLI_MAX) },
     { OPTIONAL(I64, gpu_memory_mib, 0, MIB_MAX) },
     { OPTIONAL(I64, devices, 0, ALLOCATION_DEVICES_MAX) },
-    { OPTIONAL(I64, share_milli, 1, 1000) },
+    { OPTIONAL(I64, share_milli, 0, 1000) },
     { OPTIONAL(I64, cpu_milli, 0, MILLI_MAX) },
     { OPTIONAL(I64, memory_mib, 0, MIB_MAX) },
 };
@@ -195,22 +196,22 @@ const struct schema credential_spec_schema =
 
 #define OF struct settings_record
 static const struct field settings_fields[] = {
-    { OPTIONAL(I64, grace_s, 0, 86400), .doc = "between TERM and KILL" },
+    { OPTIONAL(I64, grace_s, 0, 900), .doc = "between TERM and KILL" },
     { OPTIONAL(I64, kill_confirm_s, 1, 3600), .doc = "for a killed process to be gone" },
-    { OPTIONAL(I64, min_runtime_s, 0, SECONDS_MAX), .doc = "that borrowed work is left in peace" },
-    { OPTIONAL(I64, min_runtime_in_quota_s, 0, SECONDS_MAX) },
-    { OPTIONAL(I64, start_timeout_s, 1, 86400) },
-    { OPTIONAL(I64, lost_after_s, 1, SECONDS_MAX),
+    { OPTIONAL(I64, min_runtime_s, 0, DAY_S), .doc = "that borrowed work is left in peace" },
+    { OPTIONAL(I64, min_runtime_in_quota_s, 0, DAY_S) },
+    { OPTIONAL(I64, start_timeout_s, 1, DAY_S) },
+    { OPTIONAL(I64, lost_after_s, 5, DAY_S),
       .doc = "without contact, until a node is declared lost" },
-    { OPTIONAL(I64, unknown_after_s, 1, 86400),
+    { OPTIONAL(I64, unknown_after_s, 1, DAY_S),
       .doc = "without contact, until a node gets no new work" },
-    { OPTIONAL(I64, gang_repair_s, 0, 86400) },
-    { OPTIONAL(I64, device_reserve_mib, 0, MIB_MAX) },
-    { OPTIONAL(I64, backoff_base_s, 0, 86400),
+    { OPTIONAL(I64, gang_repair_s, 0, DAY_S) },
+    { OPTIONAL(I64, device_reserve_mib, 0, INT64_C(1) << 20) },
+    { OPTIONAL(I64, backoff_base_s, 0, DAY_S),
       .doc = "the n-th failure waits base times 2 to the n" },
-    { OPTIONAL(I64, backoff_max_s, 0, SECONDS_MAX) },
-    { OPTIONAL(I64, ended_keep_s, 0, SECONDS_MAX), .doc = "how long ended work stays in memory" },
-    { OPTIONAL(I64, ended_keep_count, 0, 1000000) },
+    { OPTIONAL(I64, backoff_max_s, 0, DAY_S) },
+    { OPTIONAL(I64, ended_keep_s, 0, 366 * DAY_S), .doc = "how long ended work stays in memory" },
+    { OPTIONAL(I64, ended_keep_count, 0, 10000000) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
 };

@@ -1,0 +1,525 @@
+/* resource_fill.c - from the state to views: ids become names, monotonic times become durations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/resource.h"
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+static struct str name_of_class(const struct state *state, int64_t number)
+{
+    const struct class_object *class = state_class(state, number);
+
+    return class != NULL ? class->r.name : (struct str){ 0 };
+}
+
+static struct str class_name_in_state(const void *arg, int64_t number)
+{
+    return name_of_class(arg, number);
+}
+
+static bool is_tenant_in_state(const void *arg, struct id id)
+{
+    const struct project *project = state_project(arg, id);
+
+    return project != NULL && project->parent == NULL;
+}
+
+struct wire_names wire_names_of(const struct state *state)
+{
+    return (struct wire_names){ state, class_name_in_state, is_tenant_in_state };
+}
+
+struct names_copy {
+    struct str *classes; /* by number */
+    size_t class_count;
+    struct id *tenants; /* sorted */
+    size_t tenant_count;
+};
+
+static struct str class_name_in_copy(const void *arg, int64_t number)
+{
+    const struct names_copy *copy = arg;
+
+    if (number < 0 || (size_t)number >= copy->class_count)
+        return (struct str){ 0 };
+    return copy->classes[number];
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return id_cmp(*(const struct id *)a, *(const struct id *)b);
+}
+
+static bool is_tenant_in_copy(const void *arg, struct id id)
+{
+    const struct names_copy *copy = arg;
+
+    return copy->tenant_count > 0 &&
+           bsearch(&id, copy->tenants, copy->tenant_count, sizeof(id), compare_ids) != NULL;
+}
+
+struct wire_names wire_names_copy(const struct state *state, struct arena *arena)
+{
+    struct names_copy *copy = arena_new(arena, 1, sizeof(*copy));
+    size_t tenants = 0;
+
+    copy->class_count = state->classes.count;
+    copy->classes = arena_new(arena, copy->class_count, sizeof(*copy->classes));
+    for (size_t i = 0; i < copy->class_count; i++)
+        copy->classes[i] = str_copy(arena, state->classes.items[i]->r.name);
+    for (const struct project *p = state->first_tenant; p != NULL; p = p->next_sibling)
+        tenants++;
+    copy->tenants = arena_new(arena, tenants, sizeof(*copy->tenants));
+    for (const struct project *p = state->first_tenant; p != NULL; p = p->next_sibling)
+        copy->tenants[copy->tenant_count++] = p->r.id;
+    if (tenants > 0)
+        qsort(copy->tenants, tenants, sizeof(*copy->tenants), compare_ids);
+    return (struct wire_names){ copy, class_name_in_copy, is_tenant_in_copy };
+}
+
+char *project_id_text(const struct project *project, char text[ID_TEXT_MAX])
+{
+    return id_text(project->parent == NULL ? ID_TENANT : ID_PROJECT, project->r.id, text);
+}
+
+/* Names of the tenant and node behind an id; empty when there is none. */
+static struct str path_of(const struct state *state, struct id project)
+{
+    const struct project *found = id_is_none(project) ? NULL : state_project(state, project);
+
+    return found != NULL ? found->r.path : (struct str){ 0 };
+}
+
+static struct str name_of_node(const struct state *state, struct id id)
+{
+    const struct node *node = id_is_none(id) ? NULL : state_node(state, id);
+
+    return node != NULL ? node->r.name : (struct str){ 0 };
+}
+
+/* Whole seconds from one moment to another; 0 when it is not after. */
+static int64_t seconds_between(struct mono from, struct mono to)
+{
+    return mono_before(from, to) ? (to.ns - from.ns) / NS_PER_S : 0;
+}
+
+/* ---- projects ------------------------------------------------------------------------------ */
+
+static bool quota_is_worth_a_row(const struct quota_view *view)
+{
+    return view->quota_milli != 0 || view->limit_milli != UNBOUNDED || view->allocated_milli != 0 ||
+           view->pending_milli != 0 || view->over_quota_weight != 100 ||
+           view->lend_limit_milli != UNBOUNDED;
+}
+
+static struct quota_view quota_view_of(const struct project *project, struct str class_name,
+                                       int64_t number, const struct class_numbers *use)
+{
+    struct quota quota = project_quota(project, number);
+
+    return (struct quota_view){
+        .class_name = class_name,
+        .quota_milli = quota.quota_milli,
+        .lend_limit_milli = quota.lend_limit_milli,
+        .limit_milli = quota.limit_milli,
+        .over_quota_weight = quota.over_quota_weight,
+        .allocated_milli = use->allocated_milli,
+        .borrowed_milli = use->borrowed_milli,
+        .pending_milli = use->pending_milli,
+    };
+}
+
+void project_view_fill(struct project_view *view, const struct state *state,
+                       const struct project *project, class_numbers_fn *numbers, const void *arg,
+                       struct arena *arena)
+{
+    *view = (struct project_view){
+        .id = project->r.id,
+        .parent = project->r.parent,
+        .path = project->r.path,
+        .name = project->r.name,
+        .tenant = project->tenant->r.path,
+        .priority = project->r.priority,
+        .is_overcommitted = project->r.is_overcommitted,
+        .live_workloads = (int64_t)project->live_workloads,
+        .created = project->r.created,
+        .version = project->r.version,
+    };
+    view->quotas.items = arena_new(arena, state->classes.count, sizeof(*view->quotas.items));
+    for (size_t i = 0; i < state->classes.count; i++) {
+        const struct class_object *class = state->classes.items[i];
+        struct class_numbers use = { 0 };
+        if (numbers != NULL)
+            use = numbers(arg, project, class->r.number);
+        struct quota_view row = quota_view_of(project, class->r.name, class->r.number, &use);
+        if (!class->is_removed && quota_is_worth_a_row(&row))
+            view->quotas.items[view->quotas.count++] = row;
+    }
+}
+
+/* ---- hardware ------------------------------------------------------------------------------ */
+
+void class_view_fill(struct class_view *view, const struct state *state,
+                     const struct class_object *class_object)
+{
+    const struct class_record *r = &class_object->r;
+
+    *view = (struct class_view){
+        .id = r->id,
+        .name = r->name,
+        .vendor = r->vendor,
+        .kind = r->kind,
+        .memory_mib = r->memory_mib,
+        .slicing = r->slicing,
+        .price_micros_per_hour = r->price_micros_per_hour,
+        .version = r->version,
+    };
+    for (const struct project *p = state->first_tenant; p != NULL; p = p->next_sibling)
+        view->quota_milli += project_quota(p, r->number).quota_milli;
+}
+
+void pool_view_fill(struct pool_view *view, const struct state *state,
+                    const struct pool_object *pool)
+{
+    *view = (struct pool_view){
+        .id = pool->r.id,
+        .name = pool->r.name,
+        .class_name = name_of_class(state, pool->r.class_number),
+        .site = pool->r.site,
+        .node_count = (int64_t)pool->node_count,
+        .version = pool->r.version,
+    };
+}
+
+static struct str number_text(struct arena *arena, int64_t number)
+{
+    return str_of(arena_format(arena, "%lld", (long long)number));
+}
+
+static void request_view_fill(struct request_view *view, const struct request *request,
+                              const struct wire_names *names, struct arena *arena)
+{
+    *view = (struct request_view){
+        .gpu_milli = request->gpu_milli,
+        .gpu_memory_mib = request->gpu_memory_mib,
+        .devices = request->devices,
+        .share_milli = request->share_milli,
+        .cpu_milli = request->cpu_milli,
+        .memory_mib = request->memory_mib,
+        .classes = { arena_new(arena, request->class_count, sizeof(struct str)),
+                     request->class_count },
+    };
+    for (size_t i = 0; i < request->class_count; i++) {
+        struct str name = names->class_name(names->arg, request->class_numbers[i]);
+        view->classes.items[i] =
+            name.size > 0 ? name : number_text(arena, request->class_numbers[i]);
+    }
+}
+
+void profile_view_fill(struct profile_view *view, const struct state *state,
+                       const struct profile_object *profile, struct arena *arena)
+{
+    const struct wire_names names = wire_names_of(state);
+
+    *view = (struct profile_view){
+        .id = profile->r.id,
+        .name = profile->r.name,
+        .description = profile->r.description,
+        .pools = profile->r.pools,
+        .version = profile->r.version,
+    };
+    request_view_fill(&view->request, &profile->r.request, &names, arena);
+}
+
+void device_view_fill(struct device_view *view, const struct state *state, const struct node *node,
+                      const struct device_record *device)
+{
+    *view = (struct device_view){
+        .node = node->r.name,
+        .index = device->index,
+        .class_name = name_of_class(state, device->class_number),
+        .uuid = device->uuid,
+        .model = device->model,
+        .memory_mib = device->memory_mib,
+        .numa_node = device->numa_node,
+        .health = device->health,
+        .is_simulated = device->is_simulated,
+        .is_held = device->is_held,
+        .is_usable = device_is_usable(device),
+        .hold_reason = device->hold_reason,
+    };
+    for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
+        for (size_t i = 0; i < a->r.shares.count; i++)
+            if (a->r.shares.items[i].device == device->index)
+                view->allocated_milli += a->r.shares.items[i].milli;
+}
+
+void node_view_fill(struct node_view *view, const struct state *state, const struct node *node,
+                    struct arena *arena)
+{
+    size_t devices = node->r.devices.count;
+
+    *view = (struct node_view){
+        .id = node->r.id,
+        .name = node->r.name,
+        .pool = node->pool != NULL ? node->pool->r.name : (struct str){ 0 },
+        .contact = node->r.contact,
+        .contact_since = node->r.contact_since,
+        .is_usable = node_is_usable(node),
+        .holds = node->r.holds,
+        .boot_id = node->r.boot_id,
+        .agent_version = node->r.agent_version,
+        .cpu_milli = node->r.cpu_milli,
+        .memory_mib = node->r.memory_mib,
+        .drain_remaining_s = seconds_between(state->now, node->r.drain_deadline),
+        .devices = { arena_new(arena, devices, sizeof(struct device_view)), devices },
+        .generation = node->r.generation,
+        .version = node->r.version,
+    };
+    for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
+        view->cpu_used_milli += a->r.cpu_milli;
+        view->memory_used_mib += a->r.memory_mib;
+        view->allocation_count++;
+    }
+    for (size_t i = 0; i < devices; i++) {
+        device_view_fill(&view->devices.items[i], state, node, &node->r.devices.items[i]);
+        view->devices.items[i].node = (struct str){ 0 };
+    }
+}
+
+/* ---- workloads ----------------------------------------------------------------------------- */
+
+void workload_view_of_record(struct workload_view *view, const struct workload_record *record,
+                             const struct wire_names *names, struct arena *arena)
+{
+    *view = (struct workload_view){
+        .id = record->id,
+        .array = record->array,
+        .array_index = record->array_index,
+        .name = record->name,
+        .user = record->user,
+        .kind = record->kind,
+        .state = record->state,
+        .cause = record->cause,
+        .detail = record->detail,
+        .after_stop = record->after_stop,
+        .attempt = record->attempt,
+        .failures = record->failures,
+        .evictions = record->evictions,
+        .node_losses = record->node_losses,
+        .members = record->members,
+        .members_min = record->members_min,
+        .priority = record->priority,
+        .preemptible = record->preemptible,
+        .restart = record->restart,
+        .on_contact_loss = record->on_contact_loss,
+        .time_limit_s = record->time_limit_s,
+        .grace_s = record->grace_s,
+        .retries = record->retries,
+        .fence_after_s = record->fence_after_s,
+        .image = record->image,
+        .upload = record->upload,
+        .submitted = record->submitted,
+        .started = record->started,
+        .ended = record->ended,
+        .exit = record->exit,
+        .spec = record->spec_json,
+        .version = record->version,
+    };
+    request_view_fill(&view->request, &record->request, names, arena);
+    size_t count = record->depends_on.count;
+    view->depends_on.items = arena_new(arena, count, sizeof(*view->depends_on.items));
+    view->depends_on.count = count;
+    for (size_t i = 0; i < count; i++)
+        view->depends_on.items[i] = (struct dependency_view){ record->depends_on.items[i].workload,
+                                                              record->depends_on.items[i].when };
+}
+
+/* Names of the nodes that hold the present attempt, by rank. */
+static struct str_list nodes_of(const struct workload *workload, struct arena *arena)
+{
+    struct str_list nodes = { 0 };
+    size_t count = 0;
+
+    for (const struct allocation *a = workload->first_allocation; a != NULL;
+         a = a->next_in_workload)
+        count += a->r.attempt == workload->r.attempt;
+    nodes.items = arena_new(arena, count, sizeof(*nodes.items));
+    for (const struct allocation *a = workload->first_allocation; a != NULL;
+         a = a->next_in_workload)
+        if (a->r.attempt == workload->r.attempt)
+            nodes.items[nodes.count++] = a->node->r.name;
+    return nodes;
+}
+
+void workload_view_fill(struct workload_view *view, const struct state *state,
+                        const struct workload *workload, const struct wait_reason *reason,
+                        enum view_depth depth, struct arena *arena)
+{
+    const struct wire_names names = wire_names_of(state);
+    const struct workload_record *r = &workload->r;
+    int64_t so_far_s = seconds_between(r->state_since, state->now);
+
+    workload_view_of_record(view, r, &names, arena);
+    view->project = workload->project->r.path;
+    view->tenant = workload->project->tenant->r.path;
+    view->nodes = nodes_of(workload, arena);
+    if (r->state == WL_QUEUED || r->state == WL_HELD)
+        view->queued_s = so_far_s;
+    if (r->state == WL_RUNNING || r->state == WL_STOPPING)
+        view->running_s = so_far_s;
+    if (depth == VIEW_LIST)
+        view->spec = (struct str){ 0 };
+    if (reason != NULL) {
+        view->cause = reason->cause;
+        view->detail = reason->text;
+        view->position = reason->position;
+    }
+}
+
+void allocation_view_fill(struct allocation_view *view, const struct state *state,
+                          const struct allocation *allocation)
+{
+    const struct allocation_record *r = &allocation->r;
+
+    *view = (struct allocation_view){
+        .id = r->id,
+        .workload = r->workload,
+        .project = path_of(state, r->project),
+        .node = name_of_node(state, r->node),
+        .attempt = r->attempt,
+        .rank = r->rank,
+        .class_name = name_of_class(state, r->class_number),
+        .charge_milli = r->charge_milli,
+        .cpu_milli = r->cpu_milli,
+        .memory_mib = r->memory_mib,
+        .devices = r->shares,
+        .state = r->state,
+        .stop_cause = r->stop_cause,
+        .evictor = r->evictor,
+        .grace_s = r->grace_s,
+        .started = r->started_wall,
+        .exit = r->exit,
+        .is_borrowed = r->is_borrowed,
+    };
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+void volume_view_fill(struct volume_view *view, const struct state *state,
+                      const struct volume *volume)
+{
+    *view = (struct volume_view){
+        .id = volume->r.id,
+        .tenant = path_of(state, volume->r.tenant),
+        .name = volume->r.name,
+        .node = name_of_node(state, volume->r.node),
+        .quota_mib = volume->r.quota_mib,
+        .created = volume->r.created,
+        .version = volume->r.version,
+    };
+}
+
+void image_view_fill(struct image_view *view, const struct state *state, const struct image *image)
+{
+    *view = (struct image_view){
+        .id = image->r.id,
+        .tenant = path_of(state, image->r.tenant),
+        .name = image->r.name,
+        .manifest = image->r.manifest,
+        .source = image->r.source,
+        .size_bytes = image->r.size_bytes,
+        .created = image->r.created,
+        .version = image->r.version,
+    };
+}
+
+void token_view_fill(struct token_view *view, const struct state *state, const struct token *token)
+{
+    *view = (struct token_view){
+        .id = token->r.id,
+        .name = token->r.name,
+        .role = token->r.role,
+        .tenant = path_of(state, token->r.tenant),
+        .user = token->r.user,
+        .pool = token->r.pool,
+        .created = token->r.created,
+        .expires = token->r.expires,
+        .is_revoked = token->r.is_revoked,
+        .version = token->r.version,
+    };
+}
+
+void credential_view_fill(struct credential_view *view, const struct state *state,
+                          const struct credential *credential)
+{
+    *view = (struct credential_view){
+        .id = credential->r.id,
+        .tenant = path_of(state, credential->r.tenant),
+        .registry = credential->r.registry,
+        .username = credential->r.username,
+        .version = credential->r.version,
+    };
+}
+
+void segment_view_fill(struct segment_view *view, const struct segment *segment, uint64_t key,
+                       const struct wire_names *names)
+{
+    *view = (struct segment_view){
+        .key = key,
+        .allocation = segment->allocation,
+        .workload = segment->workload,
+        .project = segment->project,
+        .class_name = names->class_name(names->arg, segment->class_number),
+        .charge_milli = segment->charge_milli,
+        .start = segment->start,
+        .duration_ms = segment->duration_ms,
+        .price_micros_per_hour = segment->price_micros_per_hour,
+        .amount_micros = segment->amount_micros,
+        .cause = segment->cause,
+    };
+}
+
+/* ---- problems ------------------------------------------------------------------------------ */
+
+static const struct problem_row {
+    unsigned status;
+    enum cause cause; /* when the error names none */
+    const char *title;
+} problem_rows[ERR_COUNT] = {
+    [ERR_OK] = { 200, CAUSE_NONE, "Fine" },
+    [ERR_INVALID] = { 400, CAUSE_INVALID, "The request is wrong" },
+    [ERR_NOT_FOUND] = { 404, CAUSE_NOT_FOUND, "There is no such thing" },
+    [ERR_CONFLICT] = { 409, CAUSE_CONFLICT, "The state of things does not allow it" },
+    [ERR_LIMIT] = { 422, CAUSE_EXCEEDS_LIMIT, "A limit forbids it" },
+    [ERR_DENIED] = { 403, CAUSE_NOT_PERMITTED, "Not permitted" },
+    [ERR_UNAUTHENTICATED] = { 401, CAUSE_UNAUTHENTICATED, "Not authenticated" },
+    [ERR_RATE] = { 429, CAUSE_RATE_LIMITED, "Too many requests" },
+    [ERR_UNAVAILABLE] = { 503, CAUSE_UNAVAILABLE, "Not now" },
+    [ERR_IO] = { 500, CAUSE_UNAVAILABLE, "The controller has a problem" },
+    [ERR_CORRUPT] = { 500, CAUSE_UNAVAILABLE, "The controller has a problem" },
+};
+
+unsigned http_status_of(enum err code)
+{
+    return (unsigned)code < ERR_COUNT ? problem_rows[code].status : 500;
+}
+
+void problem_view_fill(struct problem_view *view, const struct error *e)
+{
+    enum err code = (unsigned)e->code < ERR_COUNT ? e->code : ERR_IO;
+    const struct problem_row *row = &problem_rows[code];
+    enum cause cause = e->cause != CAUSE_NONE ? (enum cause)e->cause : row->cause;
+
+    *view = (struct problem_view){
+        .type = STR("about:blank"),
+        .title = str_of(row->title),
+        .status = row->status,
+        .cause = str_of(cause_name(cause)),
+        /* What went wrong inside is for the log: it may name files and addresses. */
+        .detail = row->status == 500 ? STR("it failed inside; the controller's log says why")
+                                     : str_of(e->text),
+        .field = str_of(e->field),
+    };
+}
