@@ -63,6 +63,8 @@ static bool is_left_out(const struct field *field, const void *object, enum wire
         return true;
     if ((field->flags & FIELD_UNSET) != 0)
         return *(const int64_t *)field_in(field, object) == UNSET;
+    if ((field->flags & FIELD_REQUIRED) != 0 && !zero_is_absence(field->kind))
+        return false;
     if (form == WIRE_STORED || (field->flags & FIELD_SPARSE) != 0 || zero_is_absence(field->kind))
         return is_empty(field, object);
     return false;

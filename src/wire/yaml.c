@@ -46,10 +46,13 @@ static json_t *plain_scalar(struct str text)
     return json_stringn(text.data, text.size);
 }
 
+/* NULL: text that no JSON of ours may hold. */
 static json_t *scalar_of(const yaml_event_t *event)
 {
     struct str text = { (const char *)event->data.scalar.value, event->data.scalar.length };
 
+    if (memchr(text.data, '\0', text.size) != NULL)
+        return NULL;
     if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         return plain_scalar(text);
     return json_stringn(text.data, text.size);

@@ -160,6 +160,8 @@ static void random_value(uint64_t *seed, const struct field *field, struct arena
     case FIELD_ID:
     case FIELD_PROJECT:
         *(struct id *)at = random_id(seed);
+        if ((field->flags & FIELD_REQUIRED) != 0)
+            ((struct id *)at)->lo |= 1;
         break;
     case FIELD_I64:
     case FIELD_CLASS:

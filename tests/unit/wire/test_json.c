@@ -3,6 +3,7 @@
 
 #include "base/timepoint.h"
 #include "unit/test.h"
+#include "wire/json_cursor.h"
 #include "wire/json_read.h"
 
 static const struct spelling {
@@ -152,6 +153,132 @@ static void test_trees(void **state)
     CHECK("is the same", json_equal(json, again) == 1);
 }
 
+/* ---- the cursor against jansson ------------------------------------------------------------ */
+
+static bool cursor_takes(struct str text)
+{
+    struct json_cursor c = json_cursor_of(text);
+    struct str value;
+
+    return json_cursor_skip(&c, &value) && json_cursor_end(&c);
+}
+
+/* What the cursor lets pass on purpose: reals beyond doubles, integers beyond 64 bits and duplicate
+ * keys are for whoever wants the value, and tables refuse them. */
+static bool jansson_takes(struct str text)
+{
+    json_error_t why;
+    json_t *json =
+        json_loadb(text.data, text.size, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &why);
+
+    json_decref(json);
+    return json != NULL;
+}
+
+static bool is_about_range(struct str text)
+{
+    json_error_t why;
+    json_t *json =
+        json_loadb(text.data, text.size, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &why);
+
+    json_decref(json);
+    return json == NULL && json_error_code(&why) == json_error_numeric_overflow;
+}
+
+static const char *const seeds[] = {
+    "{\"a\":[1,-2.5e3,true,false,null,\"x\\u00e9\\ud83d\\udc1f\\n\"],\"b\":{\"c\":{}}}",
+    "[[],[[]],{\"k\":[]},0,-0,0.5,1E+2]",
+    "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x9f\\\\ \\/\"",
+    " \t\r\n{ \"a\" : 1 , \"b\" : [ 2 , 3 ] } ",
+    "123456789012345678",
+};
+
+/* One to three random changes: a byte, a cut, a doubling. */
+static void mutate(uint64_t *seed, struct buf *text)
+{
+    static const char bytes[] = "{}[]\",:\\0123456789.-+eEtrufalsn \n\x00\x1f\x7f\x80\xc3\xe2\xff";
+
+    for (size_t n = 1 + test_below(seed, 3); n > 0 && text->size > 0; n--) {
+        size_t at = test_below(seed, text->size);
+        switch (test_below(seed, 3)) {
+        case 0:
+            text->data[at] = bytes[test_below(seed, sizeof(bytes) - 1)];
+            break;
+        case 1:
+            memmove(text->data + at, text->data + at + 1, text->size - at - 1);
+            text->size--;
+            break;
+        default:
+            buf_reserve(text, 1);
+            memmove(text->data + at + 1, text->data + at, text->size - at);
+            text->size++;
+            break;
+        }
+    }
+}
+
+static void test_cursor_against_jansson(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    size_t taken = 0;
+
+    for (int round = 0; round < 200000; round++) {
+        AUTO(buf) struct buf text = { 0 };
+        buf_add_text(&text, seeds[test_below(&seed, COUNT_OF(seeds))]);
+        mutate(&seed, &text);
+        bool ours = cursor_takes(buf_str(&text));
+        /* jansson takes a NUL behind a document for its end; we do not. */
+        if (memchr(text.data, '\0', text.size) != NULL) {
+            CHECK("no NUL is taken", !ours);
+            continue;
+        }
+        if (ours != jansson_takes(buf_str(&text)) && !is_about_range(buf_str(&text)))
+            test_fail(text.data, ours ? "taken, but jansson refuses" : "refused, but jansson takes",
+                      __FILE__, __LINE__);
+        taken += ours;
+    }
+    CHECK("some are taken", taken > 1000 && taken < 199000);
+}
+
+/* Values too, not only whether they are there: both read the same strings. */
+static void test_cursor_strings(void **state)
+{
+    (void)state;
+    AUTO(arena) struct arena arena = { 0 };
+    static const char text[] = "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00E9\\u20ac\\uD83D\\uDC1Fz\"";
+    struct json_cursor c = json_cursor_of(STR(text));
+    AUTO(json) json_t *json = NULL;
+    struct str value;
+
+    CHECK("reads", json_read(STR(text), 0, &json, NULL) == ERR_OK);
+    CHECK("peeks", json_cursor_peek(&c) == JSON_KIND_STRING);
+    CHECK("takes", json_cursor_string(&c, &arena, &value));
+    CHECK("is the same", str_is(value, json_string_value(json)));
+    CHECK("is at its end", json_cursor_end(&c));
+}
+
+static void test_cursor_errors(void **state)
+{
+    (void)state;
+    struct json_cursor c = json_cursor_of(STR("{\n \"a\": [1,\n  tru]}"));
+    struct str value;
+    struct error e = { 0 };
+
+    CHECK("refuses", !json_cursor_skip(&c, &value));
+    CHECK("code", json_cursor_error(&c, &e) == ERR_INVALID);
+    CHECK("where", strstr(e.text, "line 3, column 3") != NULL);
+}
+
+static void test_compact(void **state)
+{
+    (void)state;
+    AUTO(buf) struct buf out = { 0 };
+
+    json_compact(&out, STR(" { \"a b\" : [ 1 , \"x\\\" y\" ] }\n"));
+    CHECK("without blanks", str_is(buf_str(&out), "{\"a b\":[1,\"x\\\" y\"]}"));
+}
+
 static const struct moment {
     const char *text;
     bool is_valid;
@@ -214,6 +341,10 @@ int main(void)
         cmocka_unit_test(test_trees),
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_moments_round_trip),
+        cmocka_unit_test(test_cursor_against_jansson),
+        cmocka_unit_test(test_cursor_strings),
+        cmocka_unit_test(test_cursor_errors),
+        cmocka_unit_test(test_compact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "wire/schema_private.h"
 #include "wire/spec_json.h"
 
-enum { ROUNDS = 200, GROUPS_MAX = 4 };
+enum { ROUNDS = 200, GROUPS_MAX = 5 };
 
 /* ---- every table --------------------------------------------------------------------------- */
 
@@ -19,10 +19,42 @@ struct group {
     bool is_complete; /* every member of the struct has a row */
 };
 
+static const struct schema *const spec_schemas[] = {
+    &workload_spec_schema, &project_spec_schema,    &quota_spec_schema, &class_spec_schema,
+    &pool_spec_schema,     &profile_spec_schema,    &token_spec_schema, &volume_spec_schema,
+    &image_spec_schema,    &credential_spec_schema,
+};
+static const struct schema *const partial_schemas[] = {
+    &settings_spec_schema,
+    &target_spec_schema,
+    &settings_view_schema,
+    &observed_schema,
+};
+static const struct schema *const view_schemas[] = {
+    &project_view_schema,    &class_view_schema,       &pool_view_schema,   &request_view_schema,
+    &profile_view_schema,    &device_view_schema,      &node_view_schema,   &workload_view_schema,
+    &allocation_view_schema, &explanation_view_schema, &volume_view_schema, &image_view_schema,
+    &token_view_schema,      &credential_view_schema,  &upload_view_schema, &usage_view_schema,
+    &bill_view_schema,       &segment_view_schema,     &audit_view_schema,  &whoami_view_schema,
+    &status_view_schema,     &problem_view_schema,
+};
+static const struct schema *const message_schemas[] = {
+    &hello_schema,           &welcome_schema,      &refuse_schema,
+    &inventory_schema,       &heartbeat_schema,    &heartbeat_ack_schema,
+    &payloads_wanted_schema, &image_wanted_schema, &image_source_schema,
+    &image_progress_schema,  &log_schema,          &join_schema,
+    &joined_schema,          &renew_schema,        &renewed_schema,
+    &stream_header_schema,
+};
+
 static size_t all_groups(struct group out[GROUPS_MAX])
 {
     out[0] = (struct group){ record_schemas, record_schema_count, true };
-    return 1;
+    out[1] = (struct group){ spec_schemas, COUNT_OF(spec_schemas), true };
+    out[2] = (struct group){ view_schemas, COUNT_OF(view_schemas), true };
+    out[3] = (struct group){ message_schemas, COUNT_OF(message_schemas), true };
+    out[4] = (struct group){ partial_schemas, COUNT_OF(partial_schemas), false };
+    return 5;
 }
 
 typedef void table_check(const struct schema *schema, bool is_complete, void *arg);
@@ -322,6 +354,38 @@ static void test_refusals(void **state)
     }
 }
 
+/* Schemas are JSON; those that nest name tables that exist. */
+static void on_nested(void *arg, const struct schema *schema)
+{
+    size_t *count = arg;
+
+    CHECK("a nested table has a name", schema->name[0] != '\0');
+    (*count)++;
+}
+
+static void check_description(const struct schema *schema, bool is_complete, void *arg)
+{
+    (void)is_complete;
+    (void)arg;
+    for (int use = SCHEMA_ANSWER; use <= SCHEMA_REQUEST; use++) {
+        AUTO(buf) struct buf text = { 0 };
+        AUTO(json) json_t *json = NULL;
+        struct error e = { 0 };
+        size_t nested = 0;
+        struct json_writer w = json_writer_of(&text);
+
+        schema_describe(&w, schema, (enum schema_use)use, on_nested, &nested);
+        CHECK_OK(schema->name, json_read(buf_str(&text), 0, &json, &e), &e);
+        CHECK(schema->name, json_is_object(json_object_get(json, "properties")));
+    }
+}
+
+static void test_descriptions(void **state)
+{
+    (void)state;
+    each_table(check_description, NULL);
+}
+
 static void test_no_error_wanted(void **state)
 {
     (void)state;
@@ -415,11 +479,17 @@ static void test_stored_is_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),          cmocka_unit_test(test_complete),
-        cmocka_unit_test(test_round_trips),   cmocka_unit_test(test_public),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_no_error_wanted),
-        cmocka_unit_test(test_absent_fields), cmocka_unit_test(test_digest_prefix),
-        cmocka_unit_test(test_public_names),  cmocka_unit_test(test_stored_is_short),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_complete),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_public),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_error_wanted),
+        cmocka_unit_test(test_absent_fields),
+        cmocka_unit_test(test_digest_prefix),
+        cmocka_unit_test(test_descriptions),
+        cmocka_unit_test(test_public_names),
+        cmocka_unit_test(test_stored_is_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
