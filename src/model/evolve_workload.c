@@ -54,7 +54,8 @@ void evolve_workload_submitted(struct state *state, const struct event *event, e
     struct workload *workload = pool_new(&state->pool, sizeof(*workload));
     struct workload_record *r = &workload->r;
     *r = *given;
-    workload_keep(&state->pool, r);
+    const struct workload *before = state->last_workload;
+    workload_keep(&state->pool, r, before != NULL ? &before->r : NULL);
     if (from == LIVE) {
         assert(r->state == WL_HELD || r->state == WL_QUEUED);
         r->submitted_sequence = event->sequence;

@@ -1,5 +1,6 @@
 #include "model/keep.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* The pool owns these bytes; records call them const because everybody else borrows them. */
@@ -173,13 +174,45 @@ void holds_drop(struct pool *pool, struct hold_list *list)
     DROP_ITEMS(pool, list);
 }
 
-/* Name, user and spec share one block, in this order: they never change, there may be a million
- * workloads, and three roundings cost more than one. */
-static size_t workload_text_bytes(const struct workload_record *r)
+/*
+ * The spec is most of what a waiting workload costs, and the elements of an array, or a loop around
+ * `berth submit`, have the same one. So it is counted, and kept once for neighbours that are equal.
+ */
+struct shared_text {
+    uint32_t references;
+    char bytes[];
+};
+
+static struct shared_text *text_of(struct str spec)
 {
-    return r->name.size + r->user.size + r->spec_json.size;
+    return owned(spec.data - offsetof(struct shared_text, bytes));
 }
 
+static void spec_keep(struct pool *pool, struct str *spec, struct str before)
+{
+    if (spec->size == 0) {
+        *spec = (struct str){ 0 };
+        return;
+    }
+    if (str_eq(*spec, before)) {
+        *spec = before;
+        text_of(before)->references++;
+        return;
+    }
+    struct shared_text *text = pool_new(pool, sizeof(*text) + spec->size);
+    text->references = 1;
+    memcpy(text->bytes, spec->data, spec->size);
+    spec->data = text->bytes;
+}
+
+static void spec_drop(struct pool *pool, struct str *spec)
+{
+    if (spec->size > 0 && --text_of(*spec)->references == 0)
+        pool_free(pool, text_of(*spec), sizeof(struct shared_text) + spec->size);
+    *spec = (struct str){ 0 };
+}
+
+/* Name and user share one block, in this order: they never change, and one rounding is less than two. */
 static char *text_move(char *to, struct str *s)
 {
     if (s->size > 0)
@@ -188,14 +221,25 @@ static char *text_move(char *to, struct str *s)
     return to + s->size;
 }
 
-void workload_keep(struct pool *pool, struct workload_record *r)
+static void names_keep(struct pool *pool, struct str *name, struct str *user)
 {
-    if (workload_text_bytes(r) > 0) {
-        char *at = pool_new(pool, workload_text_bytes(r));
-        at = text_move(at, &r->name);
-        at = text_move(at, &r->user);
-        (void)text_move(at, &r->spec_json);
-    }
+    if (name->size + user->size > 0)
+        (void)text_move(text_move(pool_new(pool, name->size + user->size), name), user);
+}
+
+static void names_drop(struct pool *pool, struct str *name, struct str *user)
+{
+    if (name->size + user->size > 0)
+        pool_free(pool, owned(name->data), name->size + user->size);
+    *name = (struct str){ 0 };
+    *user = (struct str){ 0 };
+}
+
+void workload_keep(struct pool *pool, struct workload_record *r,
+                   const struct workload_record *before)
+{
+    names_keep(pool, &r->name, &r->user);
+    spec_keep(pool, &r->spec_json, before != NULL ? before->spec_json : (struct str){ 0 });
     str_keep(pool, &r->detail);
     KEEP_ITEMS(pool, &r->depends_on);
     KEEP_ITEMS(pool, &r->volumes);
@@ -203,11 +247,8 @@ void workload_keep(struct pool *pool, struct workload_record *r)
 
 void workload_drop(struct pool *pool, struct workload_record *r)
 {
-    if (workload_text_bytes(r) > 0)
-        pool_free(pool, owned(r->name.data), workload_text_bytes(r));
-    r->name = (struct str){ 0 };
-    r->user = (struct str){ 0 };
-    r->spec_json = (struct str){ 0 };
+    names_drop(pool, &r->name, &r->user);
+    spec_drop(pool, &r->spec_json);
     str_drop(pool, &r->detail);
     DROP_ITEMS(pool, &r->depends_on);
     DROP_ITEMS(pool, &r->volumes);

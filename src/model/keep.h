@@ -36,7 +36,9 @@ void devices_drop(struct pool *pool, struct device_list *list);
 void holds_keep(struct pool *pool, struct hold_list *list);
 void holds_drop(struct pool *pool, struct hold_list *list);
 
-void workload_keep(struct pool *pool, struct workload_record *r);
+/* `before` is the workload submitted just before, or NULL: an equal spec is kept only once. */
+void workload_keep(struct pool *pool, struct workload_record *r,
+                   const struct workload_record *before);
 void workload_drop(struct pool *pool, struct workload_record *r);
 void allocation_keep(struct pool *pool, struct allocation_record *r);
 void allocation_drop(struct pool *pool, struct allocation_record *r);

@@ -290,7 +290,6 @@ struct workload_record {
     struct id project;
     struct str name;
     struct str user;
-    enum workload_kind kind;
     struct str spec_json; /* what was submitted, completed with defaults: argv, env, image, ... */
     struct digest image;  /* resolved at submission */
     struct digest upload; /* content-addressed code, none when not given */
@@ -299,6 +298,7 @@ struct workload_record {
     int64_t members;
     int64_t members_min;
     int64_t priority;
+    enum workload_kind kind;
     enum preemptible preemptible;
     int64_t time_limit_s; /* 0: none; counts per attempt */
     int64_t grace_s;

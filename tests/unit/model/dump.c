@@ -190,6 +190,7 @@ static void dump_node(struct buf *out, const struct node_record *r)
         add_str(out, hold->by);
         add_str(out, hold->reason);
     }
+    add_number(out, r->cpu_class_number);
     add_unsigned(out, r->generation);
     add_unsigned(out, r->created_sequence);
     add_unsigned(out, r->version);
@@ -301,6 +302,18 @@ static void emit_to_dump(void *arg, const struct event *event)
     dump_event(arg, event);
 }
 
+/* Bytes that the pool has for specs. Which of them are shared is chance: neighbours at submission. */
+static size_t spec_bytes(const struct state *state)
+{
+    size_t bytes = 0;
+    for (const struct workload *w = state->first_workload; w != NULL; w = w->next) {
+        struct str spec = w->r.spec_json;
+        if (spec.size > 0 && (w->prev == NULL || w->prev->r.spec_json.data != spec.data))
+            bytes += (sizeof(uint32_t) + spec.size + 15) / 16 * 16;
+    }
+    return bytes;
+}
+
 /* What a snapshot does not carry, because it follows from what it carries. */
 static void dump_links(struct buf *out, const struct state *state)
 {
@@ -318,9 +331,9 @@ static void dump_links(struct buf *out, const struct state *state)
     for (const struct project *p = state->first_tenant; p != NULL; p = project_next(p))
         buf_format(out, "project counts %zu %zu %zu %zu\n", p->live_workloads, p->volume_count,
                    p->image_count, p->token_count);
-    buf_format(out, "counts %zu %zu %zu %zu %zu, %zu bytes\n", state->project_count,
+    buf_format(out, "counts %zu %zu %zu %zu %zu, %zu other bytes\n", state->project_count,
                state->node_count, state->workload_count, state->ended_count,
-               state->allocation_count, state->pool.used);
+               state->allocation_count, state->pool.used - spec_bytes(state));
 }
 
 void dump_state(struct buf *out, const struct state *state)

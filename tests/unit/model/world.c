@@ -170,6 +170,7 @@ struct id world_node(struct world *world, const char *name, struct id pool)
         .agent_version = world_text(world, 5),
         .cpu_milli = 64000,
         .memory_mib = 512000,
+        .cpu_class_number = number(world, 3),
         .devices = devices(world, 1 + test_below(&world->random, 8)),
         .holds = holds(world),
     };
@@ -180,6 +181,8 @@ struct id world_node(struct world *world, const char *name, struct id pool)
 struct id world_submit_element(struct world *world, struct id project, struct id array,
                                int64_t index)
 {
+    if (number(world, 3) == 0)
+        world->spec = world_text(world, 400);
     struct workload_record r = {
         .id = world_id(world),
         .array = array,
@@ -187,7 +190,7 @@ struct id world_submit_element(struct world *world, struct id project, struct id
         .project = project,
         .name = world_text(world, 12),
         .user = world_text(world, 12),
-        .spec_json = world_text(world, 400),
+        .spec_json = world->spec,
         .image = digest(world),
         .request = { .gpu_milli = 1000, .class_numbers = { 0 }, .class_count = 1 },
         .members = 1 + number(world, 3),

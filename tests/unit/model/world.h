@@ -13,6 +13,7 @@ struct world {
     VEC(struct event) history;
     uint64_t random;
     uint64_t next_id;
+    struct str spec; /* of the workload before: often that of the next as well */
 };
 
 void world_init(struct world *world, uint64_t seed);
