@@ -476,7 +476,9 @@ static enum err expect_name(const struct tls_context *context, SSL *ssl, const c
         inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
     int rc = is_address ? X509_VERIFY_PARAM_set1_ip_asc(param, name)
                         : X509_VERIFY_PARAM_set1_host(param, name, 0);
-    if (rc != 1 || (!is_address && SSL_set_tlsext_host_name(ssl, name) != 1))
+    char copy[TLS_NAME_MAX]; /* OpenSSL's macro takes it without const */
+    (void)snprintf(copy, sizeof(copy), "%s", name);
+    if (rc != 1 || (!is_address && SSL_set_tlsext_host_name(ssl, copy) != 1))
         return tls_fail(e, ERR_INVALID, "server name %s", name);
     return ERR_OK;
 }

@@ -1,7 +1,7 @@
 #include "net/link.h"
 #include "tls_fixture.h"
 
-enum { MESSAGE_MAX = 300000, STREAMS = 4, TEST_KEEPALIVE_MS = 60 };
+enum { MESSAGE_MAX = 300000, STREAMS = 4, TEST_KEEPALIVE_MS = 60, BULK = 4 * 1024 * 1024 };
 
 static struct loop *loop;
 
@@ -302,12 +302,11 @@ static void test_bulk(void **state)
     struct stream_end *mine = &client.streams[0];
     open_stream(mine, "bulk");
     TURN_UNTIL(loop, server.streams[0].stream != NULL);
-    mine->to_send = 20 * 1024 * 1024;
-    server.streams[0].to_send = 20 * 1024 * 1024;
+    mine->to_send = BULK;
+    server.streams[0].to_send = BULK;
     write_more(mine);
     write_more(&server.streams[0]);
-    TURN_UNTIL(loop, server.streams[0].received.size == 20 * 1024 * 1024 &&
-                         mine->received.size == 20 * 1024 * 1024);
+    TURN_UNTIL(loop, server.streams[0].received.size == BULK && mine->received.size == BULK);
     link_stream_close(mine->stream, LINK_CODE_OK, STR(""));
     TURN_UNTIL(loop, server.streams[0].is_closed);
     disconnect(listener);
