@@ -7,6 +7,14 @@
 #include "store/sqlite_files.h"
 #include "store/sqlite_store.h"
 
+static bool has_log(const char *path)
+{
+    AUTO(buf) struct buf log = { 0 };
+    struct stat found;
+    buf_format(&log, "%s-wal", path);
+    return stat(log.data, &found) == 0 && found.st_size > 0;
+}
+
 /* SQLite would make a missing file and accept an empty one; a store never starts empty by itself. */
 enum err store_file_check(const char *path, struct error *e)
 {
@@ -21,7 +29,10 @@ enum err store_file_check(const char *path, struct error *e)
     }
     if (!S_ISREG(found.st_mode))
         return err_set(e, ERR_INVALID, "%s is not a file", path);
-    if (found.st_size < SQL_PAGE_BYTES || found.st_size % SQL_PAGE_BYTES != 0)
+    /* With a log beside it half a page may stand at the end: a copy back that was interrupted. */
+    bool is_cut =
+        found.st_size < SQL_PAGE_BYTES || (found.st_size % SQL_PAGE_BYTES != 0 && !has_log(path));
+    if (is_cut)
         return err_set(e, ERR_CORRUPT,
                        "%s has %lld bytes, not a whole number of pages: it was cut; restore a "
                        "backup with berthd restore",
