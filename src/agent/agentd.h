@@ -58,6 +58,9 @@ struct attempt {
     uint32_t stop_grace_s;
     struct watch shim;    /* pidfd of the shim, or of what cleans up after it */
     bool is_lost;         /* the shim was killed: cleaning up, then it counts as ended */
+    bool is_cleaning;     /* `shim` is what cleans up */
+    bool was_cleaned;     /* with success */
+    bool is_unclean;      /* cleaning up did not succeed: again in a second */
     bool is_unsigned;     /* held by a shim whose pid is not known yet: look again */
     bool is_changed;      /* since it was last reported */
     bool is_log_offered;  /* on this connection, with its descriptor */

@@ -151,7 +151,9 @@ static void begin_clean(struct agentd *agentd, struct attempt *attempt)
     attempt->is_lost = attempt->state != REC_EXITED;
     if (attempt->is_lost)
         set_state(agentd, attempt, REC_STOPPING);
-    if (spawn_shim(agentd, attempt, "clean", -1, &e) != ERR_OK)
+    attempt->is_cleaning = true;
+    attempt->is_unclean = spawn_shim(agentd, attempt, "clean", -1, &e) != ERR_OK;
+    if (attempt->is_unclean)
         log_error("cannot clean up after an attempt", LOG_STR("attempt", attempt->name),
                   LOG_ERR(&e));
 }
@@ -161,9 +163,17 @@ static void shim_ended(struct agentd *agentd, void *self, uint32_t events)
     (void)events;
     struct attempt *attempt = self;
     /* Ours are reaped; one that an earlier agentd started belongs to init. */
-    (void)waitid(P_PIDFD, (id_t)attempt->shim.fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+    siginfo_t info = { 0 };
+    (void)waitid(P_PIDFD, (id_t)attempt->shim.fd, &info, WEXITED | WNOHANG);
     agentd_unwatch(agentd, &attempt->shim);
     agentd->is_dirty = true;
+    if (attempt->is_cleaning && (info.si_code != CLD_EXITED || info.si_status != 0)) {
+        attempt->is_unclean = true;
+        log_error("an attempt does not end", LOG_STR("attempt", attempt->name));
+        return;
+    }
+    attempt->was_cleaned = attempt->was_cleaned || attempt->is_cleaning;
+    attempt->is_cleaning = false;
     if (attempt->is_lost) {
         write_lost(agentd, attempt, "its shim was killed");
         return;
@@ -303,7 +313,10 @@ static void stop(struct agentd *agentd, struct attempt *attempt, enum ipc_end en
 static void forget(struct agentd *agentd, struct attempt *attempt)
 {
     if (!config_remove(agentd, attempt->name)) {
-        begin_clean(agentd, attempt);
+        if (attempt->was_cleaned)
+            attempt->is_unclean = true; /* that did not help: not more than once a second */
+        else
+            begin_clean(agentd, attempt); /* and it is asked again when that has ended */
         return;
     }
     struct key key = { attempt->grant.allocation, attempt->grant.workload, attempt->grant.attempt };
@@ -358,7 +371,7 @@ static struct rec_observed observe(const struct attempt *attempt)
         .state = attempt->state,
         .stop_grace_s = attempt->stop_grace_s,
         .is_log_stored = attempt->is_log_stored,
-        .is_busy = attempt->shim.fd >= 0 || attempt->is_unsigned,
+        .is_busy = attempt->shim.fd >= 0 || attempt->is_unsigned || attempt->is_unclean,
         .ended_at = attempt->ended_at,
     };
 }
@@ -429,6 +442,8 @@ void attempts_look(struct agentd *agentd)
             AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
             if (dir_fd >= 0)
                 adopt(agentd, attempt, dir_fd);
+        } else if (attempt->is_unclean) {
+            begin_clean(agentd, attempt);
         } else if (attempt->state != REC_EXITED) {
             refresh(agentd, attempt);
         }

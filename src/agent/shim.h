@@ -6,7 +6,8 @@
  *   berth-shim exec DIR NAME    descriptors 0-2: the command's; 3: a SOCK_SEQPACKET socket to agentd.
  *                               Runs NAME.json (an OCI process) in the container of DIR. NAME starts
  *                               with "tty" when it has a terminal.
- *   berth-shim clean DIR        After a shim that was killed: ends what it left and removes it.
+ *   berth-shim clean DIR        After a shim that was killed: ends what it left and removes it. Exit 1:
+ *                               something would not end.
  */
 #ifndef AGENT_SHIM_H
 #define AGENT_SHIM_H

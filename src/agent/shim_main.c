@@ -25,7 +25,7 @@ enum err shim_enter(const char *dir, struct shim_context *out, struct error *e)
     if (rc != ERR_OK)
         return rc;
     out->runtime = out->spec.is_fake == 1 ? &runtime_fake : &runtime_crun;
-    out->work = (struct runtime_work){ &out->spec, out->dir_fd, cgroup_detect() };
+    out->work = (struct runtime_work){ &out->spec, out->dir_fd, dir, cgroup_detect() };
     return ERR_OK;
 }
 
@@ -55,10 +55,10 @@ void shim_remove_tree(int dir_fd, const char *name)
 int shim_clean(struct shim_context *context)
 {
     context->runtime->kill(&context->work);
-    context->runtime->remove(&context->work);
+    bool is_gone = context->runtime->remove(&context->work);
     shim_unmount_root(&context->spec);
     shim_remove_tree(context->dir_fd, "scratch");
-    return 0;
+    return is_gone ? 0 : 1;
 }
 
 static int usage(void)

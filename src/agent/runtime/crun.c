@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,13 @@
 #include "os/fd.h"
 #include "os/process.h"
 
-enum { CRUN_TIMEOUT_S = 120, LOG_MAX = 4096, ARGS_MAX = 24, REMOVE_ROUNDS = 3 };
+enum {
+    CRUN_TIMEOUT_S = 120,
+    LOG_MAX = 4096,
+    ARGS_MAX = 24,
+    REMOVE_ROUNDS = 1000,
+    REMOVE_STEP_MS = 5
+};
 
 /* The last line of what crun logged, for people: "time: ..." is cut off. */
 static enum err fail_with_log(const struct runtime_work *work, const char *what, int code,
@@ -75,8 +82,10 @@ static enum err read_pid(const struct runtime_work *work, const char *name, pid_
 static enum err crun_start(const struct runtime_work *work, const int stdio[3], pid_t *init,
                            struct error *e)
 {
-    const char *const args[] = { "run",        "--detach", "--bundle",       ".",
-                                 "--pid-file", "pid",      work->spec->name, NULL };
+    char pid_file[ATTEMPT_PATH_MAX]; /* a relative one would end up elsewhere */
+    (void)snprintf(pid_file, sizeof(pid_file), "%s/pid", work->dir);
+    const char *const args[] = { "run",        "--detach", "--bundle",       work->dir,
+                                 "--pid-file", pid_file,   work->spec->name, NULL };
     enum err rc = run(work, args, stdio, e);
     return rc != ERR_OK ? rc : read_pid(work, "pid", init, e);
 }
@@ -84,8 +93,10 @@ static enum err crun_start(const struct runtime_work *work, const int stdio[3], 
 static enum err crun_exec(const struct runtime_work *work, const struct runtime_exec *exec,
                           pid_t *pid, struct error *e)
 {
-    const char *args[10] = { "exec",         "--detach",  "--pid-file",
-                             exec->pid_file, "--process", exec->process_file };
+    char pid_file[ATTEMPT_PATH_MAX];
+    (void)snprintf(pid_file, sizeof(pid_file), "%s/%s", work->dir, exec->pid_file);
+    const char *args[10] = { "exec",   "--detach",  "--pid-file",
+                             pid_file, "--process", exec->process_file };
     size_t count = 6;
     if (exec->console_socket != NULL) {
         args[count++] = "--console-socket";
@@ -129,19 +140,20 @@ static bool remove_state(const struct runtime_work *work)
  * "crun delete" costs as much as a third of a short job, so what it does is done here: remove the
  * cgroup and crun's own directory. Where that is not enough crun is asked.
  */
-static void crun_remove(const struct runtime_work *work)
+static bool crun_remove(const struct runtime_work *work)
 {
-    for (int round = 0; round < REMOVE_ROUNDS; round++) {
-        if (cgroup_remove(work->cgroup_mode, work->spec->cgroup)) {
-            if (remove_state(work))
-                return;
-            break;
-        }
-        crun_kill(work);
+    bool is_empty = cgroup_remove(work->cgroup_mode, work->spec->cgroup);
+    for (int round = 0; round < REMOVE_ROUNDS && !is_empty; round++) {
+        crun_kill(work); /* dying takes a moment, and a fork may have been faster */
+        (void)poll(NULL, 0, REMOVE_STEP_MS);
+        is_empty = cgroup_remove(work->cgroup_mode, work->spec->cgroup);
     }
+    if (is_empty && remove_state(work))
+        return true;
     const char *const args[] = { "delete", "--force", work->spec->name, NULL };
     static const int no_fds[3] = { -1, -1, -1 };
-    (void)run(work, args, no_fds, NULL); /* what is left shows in the agent's check of the node */
+    (void)run(work, args, no_fds, NULL); /* the look below is what counts */
+    return cgroup_remove(work->cgroup_mode, work->spec->cgroup);
 }
 
 const struct runtime runtime_crun = {

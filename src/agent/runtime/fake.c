@@ -93,9 +93,15 @@ static int64_t fake_oom_kills(const struct runtime_work *work)
 }
 
 /* The child dies with its shim, and while the shim lives it kills the child itself. */
-static void fake_nothing(const struct runtime_work *work)
+static void fake_kill(const struct runtime_work *work)
 {
     (void)work;
+}
+
+static bool fake_remove(const struct runtime_work *work)
+{
+    (void)work;
+    return true;
 }
 
 const struct runtime runtime_fake = {
@@ -103,6 +109,6 @@ const struct runtime runtime_fake = {
     .start = fake_start,
     .exec = fake_exec,
     .oom_kills = fake_oom_kills,
-    .kill = fake_nothing,
-    .remove = fake_nothing,
+    .kill = fake_kill,
+    .remove = fake_remove,
 };

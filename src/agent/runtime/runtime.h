@@ -15,6 +15,7 @@
 struct runtime_work {
     const struct attempt_spec *spec; /* borrowed */
     int dir_fd;                      /* the attempt's directory; borrowed */
+    const char *dir;                 /* the same, as an absolute path; borrowed */
     enum cgroup_mode cgroup_mode;
 };
 
@@ -36,8 +37,8 @@ struct runtime {
     int64_t (*oom_kills)(const struct runtime_work *work);
     /* SIGKILL to all of it, whoever is its parent. */
     void (*kill)(const struct runtime_work *work);
-    /* Forgets a container that has no process any more. */
-    void (*remove)(const struct runtime_work *work);
+    /* Ends what is left of a container and forgets it. False: some of it would not end. */
+    bool (*remove)(const struct runtime_work *work);
 };
 
 extern const struct runtime runtime_crun;
