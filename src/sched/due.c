@@ -1,0 +1,155 @@
+/*
+ * due.c - deadlines of what is under way.
+ *
+ * Nothing on a node is due while it is out of contact, nor for lost_after_s after it is back or the
+ * controller started: what happened there meanwhile has time to be reported first. A controller that
+ * was away for an hour must not stop work that started well.
+ */
+#include "sched/internal.h"
+
+static const struct mono never = { INT64_MAX };
+
+void due_drop(struct sched *sched, bool *has_due, struct skip_key key)
+{
+    if (*has_due)
+        skip_remove(&sched->due, &sched->pool, key);
+    *has_due = false;
+}
+
+static void due_set(struct sched *sched, struct skip_key key, void *item)
+{
+    skip_insert(&sched->due, &sched->pool, key, item);
+}
+
+static struct mono allocation_deadline(const struct sched *sched, const struct sallocation *a)
+{
+    const struct settings_record *settings = &sched->state->settings;
+    if (!a->node->is_in_contact)
+        return never;
+    struct mono at = never;
+    if (a->state == AL_STARTING)
+        at = mono_add_s(a->allocation->r.granted, settings->start_timeout_s);
+    else if (a->state == AL_STOPPING)
+        at = mono_add_s(a->allocation->r.stopping,
+                        a->allocation->r.grace_s + settings->kill_confirm_s);
+    struct mono reported = mono_add_s(a->node->seen_at, settings->lost_after_s);
+    return mono_before(at, reported) ? reported : at;
+}
+
+void due_allocation(struct sched *sched, struct sallocation *a)
+{
+    due_drop(sched, &a->has_due, a->due);
+    struct mono at = allocation_deadline(sched, a);
+    if (at.ns == never.ns)
+        return;
+    enum due_kind kind = a->state == AL_STARTING ? DUE_START : DUE_STOP;
+    a->due = (struct skip_key){ at.ns, kind, a->order };
+    a->has_due = true;
+    due_set(sched, a->due, a);
+}
+
+void due_node(struct sched *sched, struct snode *node)
+{
+    const struct node_record *r = &node->node->r;
+    due_drop(sched, &node->has_due, node->due);
+    if (r->drain_deadline.ns == 0 || node->live == 0)
+        return;
+    node->due = (struct skip_key){ r->drain_deadline.ns, DUE_DRAIN, r->created_sequence };
+    node->has_due = true;
+    due_set(sched, node->due, node);
+}
+
+static void due_forget(struct sched *sched, struct swork *work)
+{
+    const struct workload *w = work->workload;
+    if (work->has_due)
+        skip_remove(&sched->forgettable, &sched->pool, work->due);
+    work->has_due = work->first == NULL && !sched_is_awaited(sched, w);
+    if (!work->has_due)
+        return;
+    struct mono at = mono_add_s(w->ended_at, sched->state->settings.ended_keep_s);
+    work->due = (struct skip_key){ at.ns, DUE_FORGET, w->r.submitted_sequence };
+    skip_insert(&sched->forgettable, &sched->pool, work->due, work);
+}
+
+void due_work(struct sched *sched, struct swork *work)
+{
+    const struct workload_record *r = &work->workload->r;
+    if (work->where == WORK_ENDED) {
+        due_forget(sched, work);
+        return;
+    }
+    due_drop(sched, &work->has_due, work->due);
+    if (r->state != WL_RUNNING || r->time_limit_s == 0)
+        return;
+    struct mono at = mono_add_s(r->state_since, r->time_limit_s);
+    work->due = (struct skip_key){ at.ns, DUE_TIME_LIMIT, r->submitted_sequence };
+    work->has_due = true;
+    due_set(sched, work->due, work);
+}
+
+void due_restart(struct sched *sched)
+{
+    for (struct snode *node = sched->first_node; node != NULL; node = node->next) {
+        node->seen_at = sched->state->now;
+        for (struct sallocation *a = node->allocations; a != NULL; a = a->next_on_node)
+            due_allocation(sched, a);
+    }
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static struct due due_of(const struct skip_node *entry)
+{
+    struct due due = { .kind = (enum due_kind)entry->key.minor };
+    switch (due.kind) {
+    case DUE_START:
+    case DUE_STOP:
+        due.allocation = ((struct sallocation *)entry->item)->allocation;
+        break;
+    case DUE_TIME_LIMIT:
+    case DUE_FORGET:
+        due.workload = ((struct swork *)entry->item)->workload;
+        break;
+    case DUE_DRAIN:
+        due.node = ((struct snode *)entry->item)->node;
+        break;
+    }
+    return due;
+}
+
+/* How many have ended beyond what may stay in memory. */
+static size_t too_many(const struct sched *sched)
+{
+    size_t keep = (size_t)sched->state->settings.ended_keep_count;
+    return sched->forgettable.count > keep ? sched->forgettable.count - keep : 0;
+}
+
+size_t sched_due(const struct sched *sched, struct mono now, struct due *out, size_t max)
+{
+    size_t count = 0;
+    for (const struct skip_node *n = skip_first(&sched->due);
+         n != NULL && n->key.major <= now.ns && count < max; n = skip_next(n))
+        out[count++] = due_of(n);
+    size_t beyond = too_many(sched);
+    size_t forgotten = 0;
+    for (const struct skip_node *n = skip_first(&sched->forgettable);
+         n != NULL && count < max && (n->key.major <= now.ns || forgotten < beyond);
+         n = skip_next(n)) {
+        out[count++] = due_of(n);
+        forgotten++;
+    }
+    return count;
+}
+
+struct mono sched_next_due(const struct sched *sched)
+{
+    struct mono at = never;
+    const struct skip_node *first = skip_first(&sched->due);
+    const struct skip_node *ended = skip_first(&sched->forgettable);
+    if (first != NULL)
+        at.ns = first->key.major;
+    if (ended != NULL)
+        at.ns = MIN_OF(at.ns, ended->key.major);
+    return too_many(sched) > 0 ? sched->state->now : at;
+}

@@ -1,0 +1,245 @@
+/* explain.c - why a workload waits: the first cause that applies, with the numbers behind it. */
+#include "sched/internal.h"
+
+struct explaining {
+    const struct sched *sched;
+    const struct workload *workload;
+    struct arena *arena;
+    struct explanation *out;
+};
+
+static void say(struct explaining *x, enum cause cause, const char *text)
+{
+    x->out->cause = cause;
+    x->out->text = str_of(text);
+}
+
+static const char *class_name(const struct explaining *x, int64_t class_number)
+{
+    return str_c(x->arena, state_class(x->sched->state, class_number)->r.name);
+}
+
+/* "1.5", "4": thousandths as people write them. */
+static const char *units(const struct explaining *x, int64_t milli)
+{
+    if (milli % 1000 == 0)
+        return arena_format(x->arena, "%lld", (long long)(milli / 1000));
+    return arena_format(x->arena, "%lld.%03lld", (long long)(milli / 1000),
+                        (long long)(milli % 1000));
+}
+
+/* What one member asks for: "4 h100-80g", "0.500 h100-80g", "2000 MiB of h100-80g". */
+static const char *wish(const struct explaining *x, int64_t class_number)
+{
+    const struct request *r = &x->workload->r.request;
+    const char *class = class_name(x, class_number);
+    if (request_kind(r) == REQUEST_MEMORY)
+        return arena_format(x->arena, "%lld MiB of one %s", (long long)r->gpu_memory_mib, class);
+    if (request_kind(r) == REQUEST_SHARE && r->devices > 1)
+        return arena_format(x->arena, "%s of each of %lld %s", units(x, r->share_milli),
+                            (long long)r->devices, class);
+    int64_t charge = request_charge(x->sched->state, r, class_number);
+    return arena_format(x->arena, "%s %s", units(x, charge), class);
+}
+
+static void say_refusal(struct explaining *x, const struct ask *ask, const struct refusal *refusal)
+{
+    const char *path = "";
+    if (refusal->level->project != NULL)
+        path = str_c(x->arena, refusal->level->project->r.path);
+    const char *needs = units(x, ask->charge);
+    const char *used = units(x, refusal->used);
+    const char *bound = units(x, refusal->bound);
+    const char *class = class_name(x, ask->class_number);
+    const char *text = "";
+    switch (refusal->why) {
+    case ADMIT_LIMIT:
+        text = arena_format(x->arena, "needs %s %s; %s uses %s of its limit of %s", needs, class,
+                            path, used, bound);
+        break;
+    case ADMIT_FIXED_QUOTA:
+        text = arena_format(x->arena,
+                            "needs %s %s for work that is never preempted; %s uses %s of its quota"
+                            " of %s for such work",
+                            needs, class, path, used, bound);
+        break;
+    case ADMIT_NOT_LENT:
+        text = arena_format(x->arena,
+                            "needs %s %s beyond the quota of %s; %s may be borrowed, %s is kept for"
+                            " others",
+                            needs, class, path, used, bound);
+        break;
+    case ADMIT_OK:
+        break;
+    }
+    say(x, CAUSE_WAITING_FOR_QUOTA, text);
+}
+
+/* The most wholly free devices on one node that may be used. */
+static size_t largest_block(const struct sched *sched, int64_t class_number)
+{
+    const struct sclass *class = &sched->classes[class_number];
+    size_t free = NODE_DEVICES_MAX;
+    while (free > 0 && class->nodes_by_free[free] == 0)
+        free--;
+    return free;
+}
+
+static void say_capacity(struct explaining *x, const struct fitting *fitting)
+{
+    const struct sched *sched = x->sched;
+    int64_t class_number = fitting->class_number;
+    size_t fit = place_count(sched, fitting);
+    const char *free = units(x, MAX_OF(sched->classes[class_number].free_milli, INT64_C(0)));
+    const char *each = wish(x, class_number);
+    if (fitting->is_impossible) {
+        say(x, CAUSE_WAITING_FOR_CAPACITY, "its volumes are on different nodes; none has them all");
+        return;
+    }
+    if (fitting->members > 1 && fit > 0) {
+        say(x, CAUSE_WAITING_FOR_GANG,
+            arena_format(x->arena, "needs %zu members of %s at once; %zu fit now", fitting->members,
+                         each, fit));
+        return;
+    }
+    const char *members =
+        fitting->members > 1 ? arena_format(x->arena, "%zu members of ", fitting->members) : "";
+    const char *where = id_is_none(fitting->node) ? "on one node" : "on the node of its volumes";
+    size_t block = largest_block(sched, class_number);
+    const char *cores = "";
+    if (request_kind(&fitting->request) == REQUEST_WHOLE &&
+        block >= (size_t)request_devices(&fitting->request))
+        cores = arena_format(x->arena, ", but not with %s cores and %lld MiB beside them",
+                             units(x, fitting->request.cpu_milli),
+                             (long long)fitting->request.memory_mib);
+    say(x, CAUSE_WAITING_FOR_CAPACITY,
+        arena_format(x->arena, "needs %s%s %s; %s free, largest block %zu%s", members, each, where,
+                     free, block, cores));
+}
+
+/* Whether an earlier group of the project holds the class back from this one. */
+static const struct workload *holder(const struct swork *work, int64_t class_number)
+{
+    for (const struct skip_node *n = skip_first(&work->project->groups);
+         n != NULL && skip_compare(n->key, work->key) < 0; n = skip_next(n)) {
+        const struct sgroup *group = n->item;
+        bool is_of_class = group->request.class_count == 0;
+        for (size_t i = 0; i < group->request.class_count; i++)
+            is_of_class |= group->request.class_numbers[i] == class_number;
+        if (group != work->group && group->verdict == VERDICT_PLACE && group->holds && is_of_class)
+            return ((const struct swork *)skip_first(&group->queue)->item)->workload;
+    }
+    return NULL;
+}
+
+/* The first class it may use speaks for all: what it would wait for there. */
+static void explain_queued(struct explaining *x, const struct swork *work)
+{
+    const struct sched *sched = x->sched;
+    const struct request *request = &x->workload->r.request;
+    size_t count = request_class_count(sched->state, request);
+    struct refusal refusal = { 0 };
+    struct ask refused = { 0 };
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, request, i);
+        if (class_number < 0)
+            continue;
+        const struct ask ask = { work->project, class_number,
+                                 swork_charge(sched, work, class_number),
+                                 x->workload->r.preemptible == PREEMPTIBLE_NEVER };
+        struct refusal why = { 0 };
+        if (quota_admits(sched, &ask, ADMIT_NOW, &why) != ADMIT_OK) {
+            refused = refusal.why == ADMIT_OK ? ask : refused;
+            refusal = refusal.why == ADMIT_OK ? why : refusal;
+            continue;
+        }
+        struct fitting fitting;
+        fitting_init(sched, x->workload, class_number, &fitting);
+        const struct workload *before = holder(work, class_number);
+        char text[ID_TEXT_MAX];
+        if (before == NULL || !place_fits(sched, &fitting))
+            say_capacity(x, &fitting);
+        else
+            say(x, CAUSE_WAITING_FOR_CAPACITY,
+                arena_format(x->arena, "would fit, but %s of the same project waits for %s first",
+                             id_text(ID_WORKLOAD, before->r.id, text),
+                             class_name(x, class_number)));
+        return;
+    }
+    if (refusal.why != ADMIT_OK)
+        say_refusal(x, &refused, &refusal);
+    else
+        say(x, CAUSE_NO_MATCHING_CLASS, "there is no class that it may use");
+}
+
+static void explain_dependency(struct explaining *x)
+{
+    const struct dependency_list *list = &x->workload->r.depends_on;
+    char text[ID_TEXT_MAX];
+    for (size_t i = 0; i < list->count; i++) {
+        struct id target = list->items[i].workload;
+        const struct workload *w = state_workload(x->sched->state, target);
+        bool is_array = w == NULL;
+        if (!is_array && workload_state_is_final(w->r.state))
+            continue;
+        say(x, CAUSE_WAITING_FOR_DEPENDENCY,
+            arena_format(x->arena, "waits for the end of %s (%s)",
+                         id_text(is_array ? ID_ARRAY : ID_WORKLOAD, target, text),
+                         enum_name(&dependency_when_names, list->items[i].when)));
+        return;
+    }
+    say(x, CAUSE_WAITING_FOR_DEPENDENCY, "what it was to run after can no longer end as asked");
+}
+
+static void explain_claimant(struct explaining *x, const struct swork *work)
+{
+    say(x, CAUSE_WAITING_FOR_VICTIMS,
+        arena_format(x->arena, "%zu allocations are being stopped to make room for it",
+                     work->victims));
+}
+
+/* From 1 in its project's queue. */
+static int64_t position_of(const struct swork *work)
+{
+    int64_t ahead = 0;
+    for (const struct skip_node *g = skip_first(&work->project->groups);
+         g != NULL && skip_compare(g->key, work->key) < 0; g = skip_next(g)) {
+        const struct sgroup *group = g->item;
+        for (const struct skip_node *n = skip_first(&group->queue);
+             n != NULL && skip_compare(n->key, work->key) < 0; n = skip_next(n))
+            ahead++;
+    }
+    return ahead + 1;
+}
+
+void sched_explain(const struct sched *sched, const struct workload *workload, struct mono now,
+                   struct arena *arena, struct explanation *out)
+{
+    const struct workload_record *r = &workload->r;
+    struct explaining x = { sched, workload, arena, out };
+    *out = (struct explanation){ .cause = r->cause, .text = r->detail };
+    const struct swork *work = swork_of(sched, r->id);
+    switch (work->where) {
+    case WORK_BACKS_OFF:
+        out->not_before = r->not_before;
+        say(&x, CAUSE_WAITING_FOR_BACKOFF,
+            arena_format(arena, "starts again in %lld s at the earliest (%lld failures)",
+                         (long long)((r->not_before.ns - now.ns + NS_PER_S - 1) / NS_PER_S),
+                         (long long)r->failures));
+        break;
+    case WORK_DEPENDS:
+    case WORK_DOOMED:
+        explain_dependency(&x);
+        break;
+    case WORK_QUEUED:
+        out->position = position_of(work);
+        if (work->is_claimant && work->victims > 0)
+            explain_claimant(&x, work);
+        else
+            explain_queued(&x, work);
+        break;
+    case WORK_OUT:
+    case WORK_ENDED:
+        break;
+    }
+}

@@ -1,0 +1,385 @@
+/*
+ * internal.h - the indices of the scheduler. Only src/sched includes this.
+ *
+ * All of it is derived from the state and kept by sched_note(). Within one step, decisions must see
+ * each other before their events exist; so a step works on the indices themselves and takes back all
+ * it did at its end (shadow_*). What a step may change is plain data without owned memory, and every
+ * change is announced by touch().
+ */
+#ifndef SCHED_INTERNAL_H
+#define SCHED_INTERNAL_H
+
+#include "sched/charge.h"
+#include "sched/sched.h"
+#include "sched/skip.h"
+
+/* ---- capacity ------------------------------------------------------------------------------ */
+
+struct sclass {
+    int64_t capacity_milli;                     /* of usable devices (or cores) on usable nodes */
+    int64_t free_milli;                         /* of these, what nothing occupies */
+    size_t nodes_by_free[NODE_DEVICES_MAX + 1]; /* usable nodes by wholly free devices */
+    uint64_t gained;         /* sched.clock when something of it was last freed */
+    uint64_t evictable;      /* sched.clock when something of it last became evictable */
+    struct skip_list active; /* charged preemptible workloads: by priority, youngest first */
+};
+
+struct sdevice {
+    int64_t index;
+    int64_t class_number;
+    int64_t usable_mib;
+    int64_t milli; /* booked; more than there is only while a claim waits for it within a step */
+    int64_t mib;
+    size_t whole;                 /* allocations that have all of it */
+    size_t sharers;               /* allocations that have a share */
+    const struct project *tenant; /* of the sharers, unless slices are isolated */
+    bool is_mixed;                /* sharers of several tenants: only while a claim waits */
+    bool is_isolated;             /* slices are partitions of the hardware */
+    bool is_usable;
+};
+
+/* What one node has of one class. */
+struct spart {
+    int64_t class_number;
+    size_t free_devices; /* wholly free */
+    int64_t open_milli;  /* the largest free share of one device */
+};
+
+enum { NODE_PARTS_MAX = 8 }; /* classes on one node; devices of further ones are never used */
+
+struct snode {
+    struct node *node;
+    struct snode *next; /* in order of joining */
+    struct snode *prev;
+    struct sallocation *allocations; /* those held on it */
+    bool is_usable;
+    bool is_in_contact;
+    int64_t cpu_class;
+    int64_t cpu_milli;
+    int64_t memory_mib;
+    int64_t cpu_free;
+    int64_t memory_free;
+    struct sdevice *devices;
+    size_t device_count;
+    struct spart parts[NODE_PARTS_MAX];
+    size_t part_count;
+    size_t live;         /* allocations that start or run: what a drain would evict */
+    struct mono seen_at; /* back in contact; or the controller's start */
+    bool has_due;
+    struct skip_key due;
+};
+
+struct sallocation {
+    struct id id;
+    struct allocation *allocation; /* gone once it has ended */
+    struct snode *node;
+    struct swork *work;
+    struct sproject *project;
+    struct sallocation *next_on_node, *prev_on_node;
+    struct sallocation *next_of_work, *prev_of_work;
+    enum allocation_state state;
+    int64_t class_number;
+    int64_t charge_milli;
+    int64_t cpu_milli;
+    int64_t memory_mib;
+    struct share_list shares; /* owned */
+    bool is_fixed;            /* of work that is never preempted */
+    struct id evictor;
+    uint64_t order; /* sequence of the grant */
+    bool has_due;
+    struct skip_key due;
+};
+
+/* ---- projects ------------------------------------------------------------------------------ */
+
+struct suse {
+    int64_t charged; /* of the whole subtree */
+    int64_t leaving; /* of that, being stopped */
+    int64_t claimed; /* within a step: by work that waits for victims */
+    int64_t fixed;   /* charged to work that is never preempted */
+    int64_t pending; /* asked for by queued work */
+    int64_t own_charged, own_leaving, own_claimed; /* of this project itself, without children */
+    int64_t quota;     /* effective: its own, or the sum of its children's */
+    int64_t own_quota; /* of the project itself: what its children's quotas leave */
+    int64_t limit;
+    int64_t never_lent; /* of quota */
+    int64_t weight;
+    int64_t unmet_below; /* sum over children of what they never lend and do not use */
+};
+
+struct sproject {
+    struct project *project; /* NULL: the root above all tenants */
+    struct sproject *parent;
+    struct sproject *first_child, *last_child, *next_sibling, *prev_sibling;
+    struct sproject *next, *prev; /* all projects, parents before children */
+    uint64_t order;
+    struct suse *uses;       /* by class number */
+    struct skip_list groups; /* by the key of each group's first workload */
+    struct str_map shapes;   /* shape bytes -> group */
+    size_t *wants;           /* by class number: groups that ask for it */
+    uint64_t touched;        /* sched.clock when its queue last changed */
+    uint64_t swept;          /* sched.clock when all its groups were last looked at */
+    size_t depth;
+
+    /* Within a pass. */
+    uint64_t pass;
+    struct skip_node *walk;   /* the next group not looked at */
+    struct sgroup *advanced;  /* groups with a start in this pass, by their next workload */
+    struct sgroup *own;       /* its next candidate */
+    struct sgroup *candidate; /* of the whole subtree */
+    uint8_t *held;            /* by class: enum held */
+};
+
+/* ---- the queue ----------------------------------------------------------------------------- */
+
+/* Work of one project that asks for the same: when one of it cannot start, none of it can. */
+struct shape {
+    int64_t numbers[9 + REQUEST_CLASSES_MAX];
+    struct id volumes[MOUNTS_MAX];
+};
+
+enum verdict {
+    VERDICT_NONE,
+    VERDICT_STARTED,
+    VERDICT_CLAIMED,   /* victims are being evicted for it */
+    VERDICT_QUOTA,     /* limits, quota or what is never lent */
+    VERDICT_PLACE,     /* admitted, but no place */
+    VERDICT_HELD_BACK, /* behind earlier work of its project */
+};
+
+struct sgroup {
+    struct shape shape;
+    struct sproject *project;
+    struct request request;
+    int64_t members;
+    bool is_fixed;
+    struct skip_list queue; /* its workloads, in order */
+    struct skip_key key;    /* of the first of them: where it is in project->groups */
+    uint64_t checked;       /* sched.clock when it was last found blocked; 0: not yet */
+    enum verdict verdict;   /* then */
+    bool wants_victims;     /* inside its quota somewhere: evictions elsewhere may help it */
+    bool holds;             /* blocked, but would fit if the usable nodes were empty */
+    struct mono retry_at;   /* when the protection of a victim ends; 0: no such */
+
+    /* Within a pass. */
+    uint64_t pass;
+    struct skip_node *cursor;
+    struct sgroup *next_advanced;
+};
+
+enum whereabouts {
+    WORK_OUT,       /* held, starting, running, stopping */
+    WORK_QUEUED,    /* in a group */
+    WORK_BACKS_OFF, /* until not_before */
+    WORK_DEPENDS,   /* on other work */
+    WORK_DOOMED,    /* on other work that ended otherwise */
+    WORK_ENDED,
+};
+
+struct swork {
+    struct workload *workload;
+    struct sproject *project;
+    enum whereabouts where;
+    struct sgroup *group;
+    struct skip_key key; /* its place in the queue */
+    struct sallocation *first;
+    size_t charged;    /* allocations of it that count */
+    size_t victims;    /* allocations that are being stopped for it */
+    bool is_dependent; /* registered with what it depends on */
+    bool is_claimant;  /* evictions were made for it */
+    bool is_booked;    /* within a step: its claim holds */
+    bool is_leaving;   /* is being stopped, or within a step: will be */
+    bool is_active;    /* in the list of its class */
+    int64_t active_class;
+    struct skip_key active_key;
+    int64_t pending_class;
+    int64_t pending_milli;
+    bool has_due;
+    struct skip_key due;
+};
+
+/* Who waits for a workload or an array. */
+struct sawaited {
+    struct id target;
+    struct skip_list waiters; /* by submission */
+};
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+/* A volume that a step puts on a node before its event exists. */
+struct volume_pin {
+    struct id volume;
+    struct id node;
+};
+
+struct undo {
+    void *at;
+    size_t size;
+    size_t offset; /* of the old bytes in undo_bytes */
+};
+
+struct sched {
+    const struct state *state;
+    struct pool pool;
+    uint64_t clock;      /* counts changes that may unblock something */
+    uint64_t all_gained; /* clock when something changed that concerns every class */
+    struct mono now;     /* of the last step */
+
+    struct sclass *classes;
+    size_t class_count;
+    struct snode *first_node, *last_node;
+    struct sproject root;
+    struct sproject *first_project, *last_project; /* the root is not among them */
+    struct id_map nodes, projects, works, allocations, awaited;
+
+    struct skip_list backing_off; /* by not_before */
+    struct skip_list doomed;
+    struct skip_list claimants;
+    struct skip_list stopping; /* allocations told to stop or being cleaned up after */
+    struct skip_list due;
+    struct skip_list forgettable; /* ended work by the end of its time in memory */
+
+    uint64_t pass;
+    struct mono retry_at; /* earliest end of a protection that matters; 0: none */
+
+    bool is_shadow;
+    VEC(struct undo) undo;
+    struct buf undo_bytes;
+    VEC(struct volume_pin) pins; /* volumes that this step places */
+    VEC(struct sproject *) visited;
+};
+
+/* shadow.c: within a step, what is announced here is restored at its end. */
+void shadow_begin(struct sched *sched);
+void touch(struct sched *sched, void *at, size_t size);
+size_t shadow_mark(const struct sched *sched);
+void shadow_rollback(struct sched *sched, size_t mark);
+void shadow_end(struct sched *sched);
+
+/* capacity.c */
+struct snode *snode_of(const struct sched *sched, const struct node *node);
+struct spart *snode_part(struct snode *node, int64_t class_number);
+struct sdevice *snode_device(struct snode *node, int64_t index);
+void capacity_add_node(struct sched *sched, struct node *node);
+void capacity_change_node(struct sched *sched, struct snode *node);
+void capacity_remove_node(struct sched *sched, struct snode *node);
+struct booking {
+    struct snode *node;
+    const struct share_list *shares;
+    int64_t cpu_milli;
+    int64_t memory_mib;
+    const struct project *tenant;
+};
+void capacity_book(struct sched *sched, const struct booking *booking);
+void capacity_unbook(struct sched *sched, const struct booking *booking);
+void capacity_gained(struct sched *sched, const struct snode *node);
+
+/* quota.c */
+enum use_kind { USE_CHARGED, USE_LEAVING, USE_CLAIMED, USE_FIXED, USE_PENDING };
+void quota_add_project(struct sched *sched, struct project *project);
+void quota_remove_project(struct sched *sched, struct id id);
+void quota_refresh(struct sched *sched); /* effective quotas, after a change of any */
+void use_add(struct sched *sched, struct sproject *project, int64_t class_number,
+             enum use_kind kind, int64_t milli);
+struct sproject *sproject_of(const struct sched *sched, const struct project *project);
+
+struct ask {
+    struct sproject *project;
+    int64_t class_number;
+    int64_t charge; /* of all members */
+    bool is_fixed;
+};
+enum admit_view {
+    ADMIT_NOW,    /* what is being stopped still counts */
+    ADMIT_FUTURE, /* it does not */
+};
+enum admission {
+    ADMIT_OK,
+    ADMIT_LIMIT,
+    ADMIT_FIXED_QUOTA, /* work that is never preempted would pass the quota */
+    ADMIT_NOT_LENT,    /* what is left is never lent */
+};
+struct refusal {
+    enum admission why;
+    const struct sproject *level;
+    int64_t used;
+    int64_t bound;
+};
+enum admission quota_admits(const struct sched *sched, const struct ask *ask, enum admit_view view,
+                            struct refusal *out);
+/* Within the project's own guarantee, with it counted. */
+bool quota_is_inside(const struct ask *ask);
+
+/* queue.c */
+void queue_enter(struct sched *sched, struct swork *work); /* wherever its record says */
+void queue_leave(struct sched *sched, struct swork *work);
+void queue_add_work(struct sched *sched, struct workload *workload);
+void queue_change_work(struct sched *sched, struct swork *work);
+void queue_forget_work(struct sched *sched, struct id id);
+void queue_promote(struct sched *sched, struct mono now); /* whose back-off is over */
+struct swork *swork_of(const struct sched *sched, struct id workload);
+void queue_claim(struct sched *sched, struct swork *work);
+void queue_claim_end(struct sched *sched, struct swork *work);
+int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_t class_number);
+
+/* allocation.c */
+void allocation_add(struct sched *sched, struct allocation *allocation);
+void allocation_change(struct sched *sched, const struct allocation_changed *change);
+void work_refresh(struct sched *sched, struct swork *work); /* its place among the evictable */
+
+/* due.c */
+void due_allocation(struct sched *sched, struct sallocation *allocation);
+void due_node(struct sched *sched, struct snode *node);
+void due_work(struct sched *sched, struct swork *work);
+void due_drop(struct sched *sched, bool *has_due, struct skip_key key);
+void due_restart(struct sched *sched); /* the controller started: all nodes have time to report */
+
+/* place.c */
+struct fitting {
+    struct request request;
+    int64_t class_number;
+    size_t members;
+    const struct project *tenant;
+    struct id node; /* the only one allowed; none: any */
+    bool is_single_node;
+    bool is_impossible; /* its volumes are on different nodes */
+};
+void fitting_init(const struct sched *sched, const struct workload *workload, int64_t class_number,
+                  struct fitting *out);
+/* How many members fit now, counted up to `members`. */
+size_t place_count(const struct sched *sched, const struct fitting *fitting);
+/* True at once when too little is free, wherever it is. */
+bool place_is_hopeless(const struct sched *sched, const struct fitting *fitting);
+bool place_fits(const struct sched *sched, const struct fitting *fitting);
+/* Places all members, by rank, in the arena; NULL when not all of them fit. */
+struct plan_member *place_all(const struct sched *sched, const struct fitting *fitting,
+                              struct arena *arena);
+/* Would all members fit if the usable nodes were empty? */
+bool place_if_empty(const struct sched *sched, const struct fitting *fitting);
+
+/* attempt.c: one workload in one class, within a step. */
+struct attempt {
+    struct sched *sched;
+    struct swork *work;
+    struct ask ask;
+    struct fitting fitting;
+    struct mono now;
+    struct arena *arena;
+    struct plan *plan;
+    struct mono retry_at; /* when the protection of a victim ends; 0: none stood in the way */
+};
+void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_number);
+bool attempt_start(struct attempt *attempt); /* on what is free now */
+/* Holds room for it, some of which is not free yet. */
+void attempt_claim(struct attempt *attempt, const struct plan_member *members);
+struct plan_entry *plan_add(struct plan *plan, struct arena *arena);
+
+/* reclaim.c */
+/* Is it inside a guarantee, and does somebody use more than theirs? */
+bool reclaim_may_help(const struct attempt *attempt);
+/* Evicts what it takes, if that suffices, and holds the room; false: nothing was done. */
+bool reclaim(struct attempt *attempt);
+/* Holds room that earlier evictions free for it; false: it would not fit even then. */
+bool reclaim_hold(struct attempt *attempt);
+
+#endif

@@ -1,0 +1,373 @@
+/*
+ * place.c - where members fit: nodes in the order in which they joined, the first that fits.
+ *
+ * Members of a gang ask for the same, and nodes do not influence each other; so filling one node
+ * after the other finds a placement whenever there is one, without any backtracking. Within a node
+ * that holds as well: whole devices and single shares are interchangeable, and members that want
+ * shares of several devices take those with most room left, which never costs a later member.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "sched/internal.h"
+
+/* The node a volume is on: placed earlier in this step, or by now. */
+static struct id volume_node(const struct sched *sched, struct id volume)
+{
+    for (size_t i = 0; i < sched->pins.count; i++) {
+        if (id_eq(sched->pins.items[i].volume, volume))
+            return sched->pins.items[i].node;
+    }
+    const struct volume *v = state_volume(sched->state, volume);
+    const struct id none = { 0 };
+    return v != NULL && state_node(sched->state, v->r.node) != NULL ? v->r.node : none;
+}
+
+void fitting_init(const struct sched *sched, const struct workload *workload, int64_t class_number,
+                  struct fitting *out)
+{
+    const struct workload_record *r = &workload->r;
+    *out = (struct fitting){ .request = r->request,
+                             .class_number = class_number,
+                             .members = (size_t)r->members,
+                             .tenant = workload->project->tenant,
+                             .is_single_node = r->volumes.count > 0 };
+    for (size_t i = 0; i < r->volumes.count; i++) {
+        struct id node = volume_node(sched, r->volumes.items[i]);
+        if (id_is_none(node))
+            continue;
+        out->is_impossible |= !id_is_none(out->node) && !id_eq(out->node, node);
+        out->node = node;
+    }
+}
+
+/* ---- devices of one member ----------------------------------------------------------------- */
+
+/* A node's devices while members are tried on them. */
+struct trial {
+    const struct fitting *fitting;
+    struct sdevice devices[NODE_DEVICES_MAX];
+    size_t device_count;
+};
+
+static void trial_init(struct trial *trial, const struct fitting *fitting, const struct snode *node)
+{
+    trial->fitting = fitting;
+    trial->device_count = MIN_OF(node->device_count, (size_t)NODE_DEVICES_MAX);
+    if (trial->device_count > 0)
+        memcpy(trial->devices, node->devices, trial->device_count * sizeof(*node->devices));
+}
+
+static struct device_share share_of(const struct request *request, const struct sdevice *device)
+{
+    struct device_share share = { .device = device->index,
+                                  .milli = 1000,
+                                  .memory_mib = device->usable_mib };
+    int64_t usable = MAX_OF(device->usable_mib, INT64_C(1));
+    switch (request_kind(request)) {
+    case REQUEST_SHARE:
+        share.milli = request->devices > 0 ? request->share_milli : request->gpu_milli;
+        share.memory_mib = share.milli * device->usable_mib / 1000;
+        break;
+    case REQUEST_MEMORY:
+        share.milli = MIN_OF(request->gpu_memory_mib * 1000 / usable, INT64_C(1000));
+        share.memory_mib = request->gpu_memory_mib;
+        break;
+    case REQUEST_WHOLE:
+    case REQUEST_CORES:
+        break;
+    }
+    return share;
+}
+
+static bool device_takes(const struct trial *trial, const struct sdevice *device,
+                         const struct device_share *share)
+{
+    const struct fitting *fitting = trial->fitting;
+    if (!device->is_usable || device->class_number != fitting->class_number || device->whole > 0)
+        return false;
+    if (share->milli >= 1000)
+        return device->sharers == 0 && share->memory_mib <= device->usable_mib;
+    if (device->sharers > 0 && !device->is_isolated &&
+        (device->is_mixed || device->tenant != fitting->tenant))
+        return false;
+    return device->milli + share->milli <= 1000 &&
+           device->mib + share->memory_mib <= device->usable_mib;
+}
+
+/* One share goes to the first device that is shared already, before it breaks a whole one; of
+ * several, each goes to the device with most room. */
+static bool is_better(const struct trial *trial, const struct sdevice *a, const struct sdevice *b)
+{
+    if (request_devices(&trial->fitting->request) > 1)
+        return a->milli < b->milli;
+    return a->sharers > 0 && b->sharers == 0;
+}
+
+static struct sdevice *pick_device(struct trial *trial, const bool taken[NODE_DEVICES_MAX])
+{
+    struct sdevice *best = NULL;
+    for (size_t i = 0; i < trial->device_count; i++) {
+        struct sdevice *device = &trial->devices[i];
+        const struct device_share share = share_of(&trial->fitting->request, device);
+        if (taken[i] || !device_takes(trial, device, &share))
+            continue;
+        if (best == NULL || is_better(trial, device, best))
+            best = device;
+    }
+    return best;
+}
+
+static void device_take(struct trial *trial, struct sdevice *device,
+                        const struct device_share *share)
+{
+    device->milli += share->milli;
+    device->mib += share->memory_mib;
+    if (share->milli >= 1000) {
+        device->whole++;
+        return;
+    }
+    device->sharers++;
+    if (!device->is_isolated)
+        device->tenant = trial->fitting->tenant;
+}
+
+/* Takes the devices of one more member; `shares` has room for all, or is NULL. */
+static bool take_member(struct trial *trial, struct device_share *shares)
+{
+    bool taken[NODE_DEVICES_MAX] = { false };
+    int64_t wanted = request_devices(&trial->fitting->request);
+    for (int64_t n = 0; n < wanted; n++) {
+        struct sdevice *device = pick_device(trial, taken);
+        if (device == NULL)
+            return false;
+        const struct device_share share = share_of(&trial->fitting->request, device);
+        device_take(trial, device, &share);
+        taken[device - trial->devices] = true;
+        if (shares != NULL)
+            shares[n] = share;
+    }
+    return true;
+}
+
+/* ---- members of one node ------------------------------------------------------------------- */
+
+static const struct spart *part_of(const struct snode *node, int64_t class_number)
+{
+    for (size_t i = 0; i < node->part_count; i++) {
+        if (node->parts[i].class_number == class_number)
+            return &node->parts[i];
+    }
+    return NULL;
+}
+
+static size_t members_by_cores(const struct snode *node, const struct request *request, size_t max)
+{
+    int64_t most = (int64_t)max;
+    if (request->cpu_milli > 0)
+        most = MIN_OF(most, node->cpu_free / request->cpu_milli);
+    if (request->memory_mib > 0)
+        most = MIN_OF(most, node->memory_free / request->memory_mib);
+    return most > 0 ? (size_t)most : 0;
+}
+
+static bool may_use(const struct fitting *fitting, const struct snode *node)
+{
+    if (!node->is_usable || fitting->is_impossible)
+        return false;
+    return id_is_none(fitting->node) || id_eq(fitting->node, node->node->r.id);
+}
+
+/* A cheap upper bound, exact for cores and whole devices. */
+static size_t members_at_most(const struct fitting *fitting, const struct snode *node, size_t max)
+{
+    const struct request *request = &fitting->request;
+    if (!may_use(fitting, node))
+        return 0;
+    if (request_kind(request) == REQUEST_CORES)
+        return node->cpu_class == fitting->class_number ? members_by_cores(node, request, max) : 0;
+    const struct spart *part = part_of(node, fitting->class_number);
+    if (part == NULL || part->open_milli == 0)
+        return 0;
+    size_t most = members_by_cores(node, request, max);
+    switch (request_kind(request)) {
+    case REQUEST_WHOLE:
+        return MIN_OF(most, part->free_devices / (size_t)request_devices(request));
+    case REQUEST_SHARE:
+        if (part->open_milli < (request->devices > 0 ? request->share_milli : request->gpu_milli))
+            return 0;
+        break;
+    case REQUEST_MEMORY:
+    case REQUEST_CORES:
+        break;
+    }
+    return most;
+}
+
+static bool needs_trial(const struct fitting *fitting)
+{
+    enum request_kind kind = request_kind(&fitting->request);
+    return kind == REQUEST_SHARE || kind == REQUEST_MEMORY;
+}
+
+static size_t members_on(const struct fitting *fitting, const struct snode *node, size_t max)
+{
+    size_t most = members_at_most(fitting, node, max);
+    if (most == 0 || !needs_trial(fitting))
+        return most;
+    struct trial trial;
+    trial_init(&trial, fitting, node);
+    size_t count = 0;
+    while (count < most && take_member(&trial, NULL))
+        count++;
+    return count;
+}
+
+/* ---- all members --------------------------------------------------------------------------- */
+
+/* Whole devices alone can be counted without looking at any node. */
+bool place_is_hopeless(const struct sched *sched, const struct fitting *fitting)
+{
+    const struct sclass *class = &sched->classes[fitting->class_number];
+    if (fitting->is_impossible)
+        return true;
+    if (request_kind(&fitting->request) != REQUEST_WHOLE)
+        return class->free_milli <= 0;
+    size_t each = (size_t)request_devices(&fitting->request);
+    size_t members = 0;
+    for (size_t free = each; free <= NODE_DEVICES_MAX && members < fitting->members; free++)
+        members += class->nodes_by_free[free] * (free / each);
+    return members < fitting->members;
+}
+
+size_t place_count(const struct sched *sched, const struct fitting *fitting)
+{
+    size_t count = 0;
+    for (const struct snode *node = sched->first_node; node != NULL && count < fitting->members;
+         node = node->next) {
+        size_t others = fitting->is_single_node ? 0 : count;
+        size_t here = members_on(fitting, node, fitting->members - others);
+        count = fitting->is_single_node ? MAX_OF(count, here) : count + here;
+    }
+    return count;
+}
+
+bool place_fits(const struct sched *sched, const struct fitting *fitting)
+{
+    return !place_is_hopeless(sched, fitting) && place_count(sched, fitting) >= fitting->members;
+}
+
+static void fill(const struct sched *sched, const struct fitting *fitting, struct trial *trial,
+                 struct arena *arena, struct plan_member *member)
+{
+    size_t devices = (size_t)request_devices(&fitting->request);
+    *member = (struct plan_member){
+        .class_number = fitting->class_number,
+        .charge_milli = request_charge(sched->state, &fitting->request, fitting->class_number),
+        .cpu_milli = fitting->request.cpu_milli,
+        .memory_mib = fitting->request.memory_mib,
+        .shares = { arena_new(arena, devices, sizeof(struct device_share)), devices },
+    };
+    (void)take_member(trial, member->shares.items); /* counted before: it fits */
+}
+
+struct plan_member *place_all(const struct sched *sched, const struct fitting *fitting,
+                              struct arena *arena)
+{
+    if (!place_fits(sched, fitting))
+        return NULL;
+    struct plan_member *members = arena_new(arena, fitting->members, sizeof(*members));
+    size_t placed = 0;
+    for (const struct snode *node = sched->first_node; node != NULL && placed < fitting->members;
+         node = node->next) {
+        size_t here = members_on(fitting, node, fitting->members - placed);
+        if (here == 0 || (fitting->is_single_node && here < fitting->members))
+            continue;
+        struct trial trial;
+        trial_init(&trial, fitting, node);
+        for (size_t i = 0; i < here; i++) {
+            fill(sched, fitting, &trial, arena, &members[placed]);
+            members[placed++].node = node->node;
+        }
+    }
+    assert(placed == fitting->members);
+    return members;
+}
+
+/* ---- empty nodes --------------------------------------------------------------------------- */
+
+static void empty_node(const struct snode *node, struct snode *out, struct sdevice *devices)
+{
+    *out = *node;
+    out->devices = devices;
+    out->cpu_free = node->cpu_milli;
+    out->memory_free = node->memory_mib;
+    for (size_t i = 0; i < out->part_count; i++)
+        out->parts[i] = (struct spart){ .class_number = node->parts[i].class_number };
+    for (size_t i = 0; i < out->device_count; i++) {
+        const struct sdevice *device = &node->devices[i];
+        devices[i] = (struct sdevice){ .index = device->index,
+                                       .class_number = device->class_number,
+                                       .usable_mib = device->usable_mib,
+                                       .is_isolated = device->is_isolated,
+                                       .is_usable = device->is_usable };
+        struct spart *part = snode_part(out, device->class_number);
+        if (part == NULL || !device->is_usable)
+            continue;
+        part->free_devices++;
+        part->open_milli = 1000;
+    }
+}
+
+bool place_if_empty(const struct sched *sched, const struct fitting *fitting)
+{
+    struct sdevice devices[NODE_DEVICES_MAX];
+    struct snode empty;
+    size_t count = 0;
+    for (const struct snode *node = sched->first_node; node != NULL && count < fitting->members;
+         node = node->next) {
+        if (!may_use(fitting, node))
+            continue;
+        empty_node(node, &empty, devices);
+        size_t here = members_on(fitting, &empty, fitting->members);
+        count = fitting->is_single_node ? MAX_OF(count, here) : count + here;
+    }
+    return count >= fitting->members;
+}
+
+/* Whether one member fits the empty node, whatever keeps it from being used now. */
+static bool node_could_hold(const struct sched *sched, const struct snode *node,
+                            const struct request *request)
+{
+    struct sdevice devices[NODE_DEVICES_MAX];
+    struct snode empty;
+    empty_node(node, &empty, devices);
+    empty.is_usable = true;
+    for (size_t i = 0; i < empty.device_count; i++) {
+        struct spart *part = snode_part(&empty, devices[i].class_number);
+        if (part == NULL || devices[i].is_usable)
+            continue;
+        devices[i].is_usable = true;
+        part->free_devices++;
+        part->open_milli = 1000;
+    }
+    size_t count = request_class_count(sched->state, request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, request, i);
+        const struct fitting fitting = { .request = *request,
+                                         .class_number = class_number,
+                                         .members = 1 };
+        if (class_number >= 0 && members_on(&fitting, &empty, 1) == 1)
+            return true;
+    }
+    return false;
+}
+
+bool sched_could_ever_fit(const struct sched *sched, const struct request *request)
+{
+    for (const struct snode *node = sched->first_node; node != NULL; node = node->next) {
+        if (node_could_hold(sched, node, request))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,396 @@
+/*
+ * queue.c - who waits, and for what.
+ *
+ * Work that could start is grouped by project and shape. A group is looked at through its first
+ * workload, so that a hundred thousand equal ones cost as much as one. Everything else waits for a
+ * moment (back-off) or for other work (dependencies) and costs nothing until that comes.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "sched/internal.h"
+
+struct swork *swork_of(const struct sched *sched, struct id workload)
+{
+    return id_map_get(&sched->works, workload);
+}
+
+int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_t class_number)
+{
+    const struct workload_record *r = &work->workload->r;
+    return r->members * request_charge(sched->state, &r->request, class_number);
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+static struct shape shape_of(const struct workload_record *r)
+{
+    const struct request *q = &r->request;
+    struct shape shape;
+    memset(&shape, 0, sizeof(shape));
+    const int64_t numbers[] = {
+        q->gpu_milli,  q->gpu_memory_mib,       q->devices, q->share_milli, q->cpu_milli,
+        q->memory_mib, (int64_t)q->class_count, r->members, r->preemptible
+    };
+    static_assert(COUNT_OF(numbers) + REQUEST_CLASSES_MAX == COUNT_OF(shape.numbers),
+                  "a shape has all amounts and all classes");
+    memcpy(shape.numbers, numbers, sizeof(numbers));
+    for (size_t i = 0; i < q->class_count; i++)
+        shape.numbers[COUNT_OF(numbers) + i] = q->class_numbers[i];
+    for (size_t i = 0; i < r->volumes.count && i < MOUNTS_MAX; i++)
+        shape.volumes[i] = r->volumes.items[i];
+    return shape;
+}
+
+static struct str shape_key(const struct shape *shape)
+{
+    return (struct str){ (const char *)shape, sizeof(*shape) };
+}
+
+static void group_count_wants(struct sched *sched, struct sgroup *group, bool is_added)
+{
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        size_t *wants = &group->project->wants[class_number];
+        *wants = is_added ? *wants + 1 : *wants - 1;
+    }
+}
+
+static struct sgroup *group_for(struct sched *sched, struct swork *work)
+{
+    struct sproject *project = work->project;
+    const struct workload_record *r = &work->workload->r;
+    struct shape shape = shape_of(r);
+    struct sgroup *group = str_map_get(&project->shapes, shape_key(&shape));
+    if (group != NULL)
+        return group;
+    group = pool_new(&sched->pool, sizeof(*group));
+    group->shape = shape;
+    group->project = project;
+    group->request = r->request;
+    group->members = r->members;
+    group->is_fixed = r->preemptible == PREEMPTIBLE_NEVER;
+    str_map_put(&project->shapes, shape_key(&group->shape), group);
+    group_count_wants(sched, group, true);
+    return group;
+}
+
+/* Puts the group where its first workload belongs; drops it when it has none. */
+static void group_reposition(struct sched *sched, struct sgroup *group, bool is_listed)
+{
+    struct sproject *project = group->project;
+    const struct skip_node *first = skip_first(&group->queue);
+    if (is_listed && first != NULL && skip_compare(first->key, group->key) == 0)
+        return;
+    if (is_listed)
+        skip_remove(&project->groups, &sched->pool, group->key);
+    if (first != NULL) {
+        group->key = first->key;
+        skip_insert(&project->groups, &sched->pool, group->key, group);
+        return;
+    }
+    group_count_wants(sched, group, false);
+    (void)str_map_remove(&project->shapes, shape_key(&group->shape));
+    pool_free(&sched->pool, group, sizeof(*group));
+}
+
+static void group_add(struct sched *sched, struct swork *work)
+{
+    struct sgroup *group = group_for(sched, work);
+    bool is_listed = group->queue.count > 0;
+    skip_insert(&group->queue, &sched->pool, work->key, work);
+    work->group = group;
+    group_reposition(sched, group, is_listed);
+    group->project->touched = ++sched->clock;
+}
+
+static void group_remove(struct sched *sched, struct swork *work)
+{
+    struct sgroup *group = work->group;
+    struct sproject *project = group->project;
+    skip_remove(&group->queue, &sched->pool, work->key);
+    work->group = NULL;
+    group_reposition(sched, group, true);
+    project->touched = ++sched->clock;
+}
+
+/* ---- demand -------------------------------------------------------------------------------- */
+
+/* Demand counts in the first class that the work may use. */
+static void pending_add(struct sched *sched, struct swork *work)
+{
+    const struct request *request = &work->workload->r.request;
+    size_t count = request_class_count(sched->state, request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, request, i);
+        if (class_number < 0)
+            continue;
+        work->pending_class = class_number;
+        work->pending_milli = swork_charge(sched, work, class_number);
+        use_add(sched, work->project, class_number, USE_PENDING, work->pending_milli);
+        return;
+    }
+}
+
+static void pending_remove(struct sched *sched, struct swork *work)
+{
+    if (work->pending_milli != 0)
+        use_add(sched, work->project, work->pending_class, USE_PENDING, -work->pending_milli);
+    work->pending_milli = 0;
+}
+
+/* ---- dependencies -------------------------------------------------------------------------- */
+
+enum dependency_state { DEPENDENCY_MET, DEPENDENCY_OPEN, DEPENDENCY_NEVER };
+
+/* Of a workload, or of all elements of an array that are still known. */
+static enum dependency_state dependency_state(const struct sched *sched,
+                                              const struct dependency *dependency)
+{
+    const struct workload *w = state_workload(sched->state, dependency->workload);
+    bool is_array = w == NULL;
+    if (is_array)
+        w = state_array(sched->state, dependency->workload);
+    size_t failed = 0;
+    for (; w != NULL; w = is_array ? w->array_next : NULL) {
+        if (w->r.state == WL_SUCCEEDED)
+            continue;
+        bool is_final = workload_state_is_final(w->r.state);
+        if (is_final && dependency->when == AFTER_OK)
+            return DEPENDENCY_NEVER;
+        if (!is_final)
+            return DEPENDENCY_OPEN;
+        failed++;
+    }
+    if (dependency->when == AFTER_FAILED && failed == 0)
+        return DEPENDENCY_NEVER;
+    return DEPENDENCY_MET;
+}
+
+/* A dependency that was met once is met for good: work that started before waits for nothing. */
+static enum dependency_state dependencies_state(const struct sched *sched,
+                                                const struct workload_record *r)
+{
+    enum dependency_state all = DEPENDENCY_MET;
+    for (size_t i = 0; i < r->depends_on.count && r->attempt == 0; i++) {
+        enum dependency_state one = dependency_state(sched, &r->depends_on.items[i]);
+        if (one == DEPENDENCY_NEVER)
+            return one;
+        if (one == DEPENDENCY_OPEN)
+            all = one;
+    }
+    return all;
+}
+
+static struct skip_key submission_key(const struct swork *work)
+{
+    return (struct skip_key){ .minor = work->workload->r.submitted_sequence };
+}
+
+/* Targets are listed once, however often they are named. */
+static void dependent_register(struct sched *sched, struct swork *work)
+{
+    const struct dependency_list *list = &work->workload->r.depends_on;
+    for (size_t i = 0; i < list->count; i++) {
+        struct id target = list->items[i].workload;
+        struct sawaited *awaited = id_map_get(&sched->awaited, target);
+        if (awaited == NULL) {
+            awaited = pool_new(&sched->pool, sizeof(*awaited));
+            awaited->target = target;
+            id_map_put(&sched->awaited, target, awaited);
+        }
+        if (skip_find(&awaited->waiters, submission_key(work)) == NULL)
+            skip_insert(&awaited->waiters, &sched->pool, submission_key(work), work);
+    }
+    work->is_dependent = list->count > 0;
+}
+
+static void target_released(struct sched *sched, struct id target)
+{
+    struct swork *work = swork_of(sched, target);
+    if (work != NULL)
+        due_work(sched, work);
+    for (struct workload *w = state_array(sched->state, target); w != NULL; w = w->array_next) {
+        work = swork_of(sched, w->r.id);
+        if (work != NULL)
+            due_work(sched, work);
+    }
+}
+
+static void dependent_unregister(struct sched *sched, struct swork *work)
+{
+    const struct dependency_list *list = &work->workload->r.depends_on;
+    for (size_t i = 0; i < list->count && work->is_dependent; i++) {
+        struct sawaited *awaited = id_map_get(&sched->awaited, list->items[i].workload);
+        if (awaited == NULL || skip_find(&awaited->waiters, submission_key(work)) == NULL)
+            continue;
+        skip_remove(&awaited->waiters, &sched->pool, submission_key(work));
+        if (awaited->waiters.count > 0)
+            continue;
+        struct id target = awaited->target;
+        (void)id_map_remove(&sched->awaited, target);
+        pool_free(&sched->pool, awaited, sizeof(*awaited));
+        target_released(sched, target);
+    }
+    work->is_dependent = false;
+}
+
+static void dependents_wake(struct sched *sched, struct id target)
+{
+    const struct sawaited *awaited = id_map_get(&sched->awaited, target);
+    if (awaited == NULL)
+        return;
+    for (struct skip_node *n = skip_first(&awaited->waiters); n != NULL; n = skip_next(n)) {
+        struct swork *work = n->item;
+        if (work->where != WORK_DEPENDS)
+            continue;
+        queue_leave(sched, work);
+        queue_enter(sched, work);
+    }
+}
+
+bool sched_is_awaited(const struct sched *sched, const struct workload *workload)
+{
+    if (id_map_get(&sched->awaited, workload->r.id) != NULL)
+        return true;
+    return !id_is_none(workload->r.array) && id_map_get(&sched->awaited, workload->r.array) != NULL;
+}
+
+/* ---- entering and leaving ------------------------------------------------------------------ */
+
+static struct skip_key backoff_key(const struct swork *work)
+{
+    return (struct skip_key){ .major = work->workload->r.not_before.ns,
+                              .minor = work->workload->r.submitted_sequence };
+}
+
+void queue_enter(struct sched *sched, struct swork *work)
+{
+    const struct workload_record *r = &work->workload->r;
+    assert(work->where == WORK_OUT);
+    if (r->state != WL_QUEUED)
+        return;
+    work->key = (struct skip_key){ .major = -r->priority, .minor = r->submitted_sequence };
+    enum dependency_state dependencies = dependencies_state(sched, r);
+    if (dependencies == DEPENDENCY_NEVER) {
+        work->where = WORK_DOOMED;
+        skip_insert(&sched->doomed, &sched->pool, work->key, work);
+        return;
+    }
+    if (dependencies == DEPENDENCY_OPEN) {
+        work->where = WORK_DEPENDS;
+        return;
+    }
+    if (mono_before(sched->now, r->not_before)) {
+        work->where = WORK_BACKS_OFF;
+        work->key = backoff_key(work);
+        skip_insert(&sched->backing_off, &sched->pool, work->key, work);
+        return;
+    }
+    work->where = WORK_QUEUED;
+    group_add(sched, work);
+    pending_add(sched, work);
+}
+
+void queue_leave(struct sched *sched, struct swork *work)
+{
+    queue_claim_end(sched, work);
+    switch (work->where) {
+    case WORK_QUEUED:
+        group_remove(sched, work);
+        pending_remove(sched, work);
+        break;
+    case WORK_BACKS_OFF:
+        skip_remove(&sched->backing_off, &sched->pool, work->key);
+        break;
+    case WORK_DOOMED:
+        skip_remove(&sched->doomed, &sched->pool, work->key);
+        break;
+    case WORK_OUT:
+    case WORK_DEPENDS:
+    case WORK_ENDED:
+        break;
+    }
+    work->where = WORK_OUT;
+}
+
+void queue_promote(struct sched *sched, struct mono now)
+{
+    sched->now = mono_before(sched->now, now) ? now : sched->now;
+    for (;;) {
+        const struct skip_node *first = skip_first(&sched->backing_off);
+        if (first == NULL || first->key.major > sched->now.ns)
+            return;
+        struct swork *work = first->item;
+        queue_leave(sched, work);
+        queue_enter(sched, work);
+    }
+}
+
+/* ---- claims -------------------------------------------------------------------------------- */
+
+void queue_claim(struct sched *sched, struct swork *work)
+{
+    if (work->is_claimant || work->where != WORK_QUEUED)
+        return;
+    work->is_claimant = true;
+    skip_insert(&sched->claimants, &sched->pool, work->key, work);
+}
+
+/* What it had been promised is free for others again. */
+void queue_claim_end(struct sched *sched, struct swork *work)
+{
+    if (!work->is_claimant)
+        return;
+    work->is_claimant = false;
+    skip_remove(&sched->claimants, &sched->pool, work->key);
+    sched->all_gained = ++sched->clock;
+}
+
+/* ---- workloads ----------------------------------------------------------------------------- */
+
+void queue_add_work(struct sched *sched, struct workload *workload)
+{
+    struct swork *work = pool_new(&sched->pool, sizeof(*work));
+    work->workload = workload;
+    work->project = sproject_of(sched, workload->project);
+    id_map_put(&sched->works, workload->r.id, work);
+    if (workload_state_is_final(workload->r.state)) {
+        work->where = WORK_ENDED;
+        due_work(sched, work);
+        return;
+    }
+    if (workload->r.attempt == 0)
+        dependent_register(sched, work);
+    queue_enter(sched, work);
+}
+
+void queue_change_work(struct sched *sched, struct swork *work)
+{
+    const struct workload_record *r = &work->workload->r;
+    queue_leave(sched, work);
+    if (r->attempt > 0 || workload_state_is_final(r->state))
+        dependent_unregister(sched, work);
+    if (!workload_state_is_final(r->state)) {
+        queue_enter(sched, work);
+        return;
+    }
+    work->where = WORK_ENDED;
+    dependents_wake(sched, r->id);
+    if (!id_is_none(r->array))
+        dependents_wake(sched, r->array);
+}
+
+void queue_forget_work(struct sched *sched, struct id id)
+{
+    struct swork *work = id_map_remove(&sched->works, id);
+    if (work == NULL)
+        return; /* forgotten together with its project */
+    assert(work->where == WORK_ENDED && work->first == NULL);
+    if (work->has_due)
+        skip_remove(&sched->forgettable, &sched->pool, work->due);
+    pool_free(&sched->pool, work, sizeof(*work));
+}

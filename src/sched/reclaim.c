@@ -1,0 +1,293 @@
+/*
+ * reclaim.c - evicting borrowed work for work inside its guarantee.
+ *
+ * Both sides are judged where their paths in the quota tree part: there the claimant's ancestor stays
+ * within its quota, and the victim's is above its own before the eviction; nothing from there down to
+ * the victim's project ends below its quota. So every eviction moves use from above a quota to below
+ * another, and no sequence of evictions can come back to where it began.
+ *
+ * Nothing is evicted unless the claimant then fits: victims are taken out one by one within the step,
+ * youngest first, until it does; those that turn out not to be needed are put back. The room they
+ * leave is the claimant's: it is held for it in every following step until it starts or withdraws.
+ */
+#include "sched/internal.h"
+
+struct victims {
+    struct swork **items; /* in the arena */
+    size_t count;
+};
+
+/* ---- who may be a victim ------------------------------------------------------------------- */
+
+static int64_t staying(const struct suse *use)
+{
+    return use->charged + use->claimed - use->leaving;
+}
+
+static int64_t own_staying(const struct suse *use)
+{
+    return use->own_charged + use->own_claimed - use->own_leaving;
+}
+
+static const struct sproject *common_ancestor(const struct sproject *a, const struct sproject *b)
+{
+    while (a != b) {
+        if (a->depth >= b->depth)
+            a = a->parent;
+        else
+            b = b->parent;
+    }
+    return a;
+}
+
+/* The claimant's side: its ancestor right below `common` stays within its quota. Work directly in
+ * `common` counts against what its children's quotas leave. */
+static bool claimant_is_inside(const struct attempt *attempt, const struct sproject *common)
+{
+    const struct ask *ask = &attempt->ask;
+    const struct sproject *p = ask->project;
+    if (p == common) {
+        const struct suse *own = &p->uses[ask->class_number];
+        return own_staying(own) + ask->charge <= own->own_quota;
+    }
+    while (p->parent != common)
+        p = p->parent;
+    const struct suse *use = &p->uses[ask->class_number];
+    return staying(use) + ask->charge <= use->quota;
+}
+
+static int64_t charge_of(const struct swork *work)
+{
+    int64_t charge = 0;
+    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work)
+        charge += allocation_is_charged(a->state) ? a->charge_milli : 0;
+    return charge;
+}
+
+static bool victim_is_outside(const struct swork *victim, const struct sproject *common)
+{
+    int64_t class_number = victim->active_class;
+    int64_t charge = charge_of(victim);
+    const struct suse *own = &victim->project->uses[class_number];
+    if (own_staying(own) - charge < own->own_quota)
+        return false;
+    for (const struct sproject *p = victim->project; p != common; p = p->parent) {
+        const struct suse *use = &p->uses[class_number];
+        if (staying(use) - charge < use->quota)
+            return false;
+    }
+    return true;
+}
+
+/* Work that began lately is protected, also against claims inside a quota, if so configured. */
+static bool is_protected(struct attempt *attempt, const struct swork *victim)
+{
+    int64_t protect_s = attempt->sched->state->settings.min_runtime_in_quota_s;
+    struct mono since = { 0 };
+    for (const struct sallocation *a = victim->first; a != NULL && protect_s > 0;
+         a = a->next_of_work) {
+        const struct allocation_record *r = &a->allocation->r;
+        struct mono began = r->started.ns != 0 ? r->started : r->granted;
+        since = mono_before(since, began) ? began : since;
+    }
+    struct mono until = mono_add_s(since, protect_s);
+    if (protect_s == 0 || !mono_before(attempt->now, until))
+        return false;
+    if (attempt->retry_at.ns == 0 || mono_before(until, attempt->retry_at))
+        attempt->retry_at = until;
+    return true;
+}
+
+static bool may_evict(struct attempt *attempt, const struct swork *victim)
+{
+    if (victim->is_leaving || victim->project == attempt->ask.project)
+        return false;
+    const struct sproject *common = common_ancestor(attempt->ask.project, victim->project);
+    return claimant_is_inside(attempt, common) && victim_is_outside(victim, common) &&
+           !is_protected(attempt, victim);
+}
+
+/* ---- taking out and putting back ----------------------------------------------------------- */
+
+enum way { TAKE_OUT, PUT_BACK };
+
+static void move_booking(struct sched *sched, const struct sallocation *a, enum way way)
+{
+    const struct booking booking = { a->node, &a->shares, a->cpu_milli, a->memory_mib,
+                                     a->project->project->tenant };
+    if (way == TAKE_OUT)
+        capacity_unbook(sched, &booking);
+    else
+        capacity_book(sched, &booking);
+}
+
+static void move_bookings(struct sched *sched, const struct swork *victim, enum way way)
+{
+    for (const struct sallocation *a = victim->first; a != NULL; a = a->next_of_work) {
+        if (allocation_is_charged(a->state))
+            move_booking(sched, a, way);
+    }
+}
+
+static void move_victim(struct sched *sched, struct swork *victim, enum way way)
+{
+    int64_t charge = charge_of(victim);
+    move_bookings(sched, victim, way);
+    use_add(sched, victim->project, victim->active_class, USE_LEAVING,
+            way == TAKE_OUT ? charge : -charge);
+    touch(sched, victim, sizeof(*victim));
+    victim->is_leaving = way == TAKE_OUT;
+}
+
+/* What is being stopped anyway, for this claimant or for nobody. */
+static void move_stopping(const struct attempt *attempt, enum way way)
+{
+    struct sched *sched = attempt->sched;
+    for (const struct skip_node *n = skip_first(&sched->stopping); n != NULL; n = skip_next(n)) {
+        const struct sallocation *a = n->item;
+        if (id_is_none(a->evictor) || id_eq(a->evictor, attempt->work->workload->r.id))
+            move_booking(sched, a, way);
+    }
+}
+
+/* ---- the plan ------------------------------------------------------------------------------ */
+
+static bool would_fit(const struct attempt *attempt)
+{
+    return quota_admits(attempt->sched, &attempt->ask, ADMIT_FUTURE, NULL) == ADMIT_OK &&
+           place_fits(attempt->sched, &attempt->fitting);
+}
+
+/* Adds victims out of one class until the claimant fits. */
+static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
+{
+    struct sched *sched = attempt->sched;
+    const struct skip_list *active = &sched->classes[class_number].active;
+    for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
+        struct swork *victim = n->item;
+        if (!may_evict(attempt, victim))
+            continue;
+        move_victim(sched, victim, TAKE_OUT);
+        victims->items[victims->count++] = victim;
+        if (would_fit(attempt))
+            return true;
+    }
+    return false;
+}
+
+/* Work without devices may hold the cores or the memory that the claimant needs beside its devices. */
+static bool gather_all(struct attempt *attempt, struct victims *victims)
+{
+    struct sched *sched = attempt->sched;
+    int64_t class_number = attempt->ask.class_number;
+    size_t most = sched->classes[class_number].active.count;
+    bool wants_devices = state_class(sched->state, class_number)->r.kind == CLASS_GPU;
+    for (size_t c = 0; c < sched->class_count && wants_devices; c++)
+        most += state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU
+                    ? sched->classes[c].active.count
+                    : 0;
+    victims->items = arena_new(attempt->arena, most, sizeof(struct swork *));
+    if (gather(attempt, class_number, victims))
+        return true;
+    if (place_is_hopeless(sched, &attempt->fitting))
+        return false;
+    for (size_t c = 0; c < sched->class_count && wants_devices; c++) {
+        if (state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU &&
+            gather(attempt, (int64_t)c, victims))
+            return true;
+    }
+    return false;
+}
+
+/* Spares whoever is not needed, beginning with the one that should be spared most. */
+static void prune(struct attempt *attempt, struct victims *victims)
+{
+    struct sched *sched = attempt->sched;
+    for (size_t i = victims->count; i-- > 0;) {
+        struct swork *victim = victims->items[i];
+        move_victim(sched, victim, PUT_BACK);
+        if (would_fit(attempt)) {
+            victims->items[i] = NULL;
+            continue;
+        }
+        move_victim(sched, victim, TAKE_OUT);
+    }
+}
+
+static void evict(struct attempt *attempt, const struct victims *victims)
+{
+    for (size_t i = 0; i < victims->count; i++) {
+        struct swork *victim = victims->items[i];
+        if (victim == NULL)
+            continue;
+        /* It holds its devices until it is gone. */
+        move_bookings(attempt->sched, victim, PUT_BACK);
+        struct plan_entry *entry = plan_add(attempt->plan, attempt->arena);
+        *entry = (struct plan_entry){ .action = PLAN_EVICT,
+                                      .workload = victim->workload,
+                                      .cause = CAUSE_RECLAIMED_FOR_QUOTA,
+                                      .for_whom = attempt->work->workload };
+    }
+}
+
+static bool has_borrowers(const struct sched *sched, int64_t class_number)
+{
+    for (const struct sproject *p = sched->first_project; p != NULL; p = p->next) {
+        const struct suse *use = &p->uses[class_number];
+        if (own_staying(use) > use->own_quota && use->own_charged > use->own_leaving)
+            return true;
+    }
+    return false;
+}
+
+bool reclaim_may_help(const struct attempt *attempt)
+{
+    bool is_inside = claimant_is_inside(attempt, attempt->ask.project);
+    for (const struct sproject *p = attempt->ask.project; p->parent != NULL && !is_inside;
+         p = p->parent)
+        is_inside = claimant_is_inside(attempt, p->parent);
+    if (!is_inside || !place_if_empty(attempt->sched, &attempt->fitting))
+        return false;
+    const struct sched *sched = attempt->sched;
+    for (size_t c = 0; c < sched->class_count; c++) {
+        bool matters = (int64_t)c == attempt->ask.class_number ||
+                       state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU;
+        if (matters && sched->classes[c].active.count > 0 && has_borrowers(sched, (int64_t)c))
+            return true;
+    }
+    return false;
+}
+
+bool reclaim(struct attempt *attempt)
+{
+    struct sched *sched = attempt->sched;
+    struct victims victims = { 0 };
+    size_t mark = shadow_mark(sched);
+    move_stopping(attempt, TAKE_OUT);
+    /* What is being stopped already may be enough: then there is only to wait. */
+    bool is_enough = would_fit(attempt);
+    if (is_enough || !gather_all(attempt, &victims)) {
+        shadow_rollback(sched, mark);
+        return false;
+    }
+    prune(attempt, &victims);
+    struct plan_member *members = place_all(sched, &attempt->fitting, attempt->arena);
+    move_stopping(attempt, PUT_BACK);
+    evict(attempt, &victims);
+    attempt_claim(attempt, members);
+    return true;
+}
+
+bool reclaim_hold(struct attempt *attempt)
+{
+    struct sched *sched = attempt->sched;
+    struct plan_member *members = NULL;
+    move_stopping(attempt, TAKE_OUT);
+    if (quota_admits(sched, &attempt->ask, ADMIT_FUTURE, NULL) == ADMIT_OK)
+        members = place_all(sched, &attempt->fitting, attempt->arena);
+    move_stopping(attempt, PUT_BACK);
+    if (members == NULL)
+        return false;
+    attempt_claim(attempt, members);
+    return true;
+}

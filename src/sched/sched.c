@@ -1,0 +1,211 @@
+/* sched.c - building the indices from the state, and keeping them: one event at a time. */
+#include "sched/internal.h"
+
+static void sched_fill(struct sched *sched)
+{
+    const struct state *state = sched->state;
+    sched->class_count = state->classes.count;
+    sched->classes = mem_new(sched->class_count, sizeof(*sched->classes));
+    sched->root.uses = mem_new(sched->class_count, sizeof(*sched->root.uses));
+    for (struct project *p = state->first_tenant; p != NULL; p = project_next(p))
+        quota_add_project(sched, p);
+    quota_refresh(sched);
+    for (struct node *n = state->first_node; n != NULL; n = n->next)
+        capacity_add_node(sched, n);
+    for (struct workload *w = state->first_workload; w != NULL; w = w->next)
+        queue_add_work(sched, w);
+    for (const struct node *n = state->first_node; n != NULL; n = n->next) {
+        for (struct allocation *a = n->first_allocation; a != NULL; a = a->next_on_node)
+            allocation_add(sched, a);
+    }
+    for (struct workload *w = state->first_workload; w != NULL; w = w->next)
+        due_work(sched, swork_of(sched, w->r.id));
+}
+
+static void sched_clear(struct sched *sched)
+{
+    for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
+        mem_free(p->uses);
+        mem_free(p->wants);
+        str_map_done(&p->shapes);
+    }
+    for (struct snode *n = sched->first_node; n != NULL; n = n->next)
+        mem_free(n->devices);
+    mem_free(sched->root.uses);
+    mem_free(sched->classes);
+    id_map_done(&sched->nodes);
+    id_map_done(&sched->projects);
+    id_map_done(&sched->works);
+    id_map_done(&sched->allocations);
+    id_map_done(&sched->awaited);
+    vec_done(&sched->undo);
+    buf_done(&sched->undo_bytes);
+    vec_done(&sched->pins);
+    vec_done(&sched->visited);
+    pool_done(&sched->pool);
+}
+
+struct sched *sched_new(const struct state *state)
+{
+    struct sched *sched = mem_new(1, sizeof(*sched));
+    sched->state = state;
+    sched->now = state->now;
+    sched_fill(sched);
+    return sched;
+}
+
+void sched_free(struct sched *sched)
+{
+    if (sched == NULL)
+        return;
+    sched_clear(sched);
+    mem_free(sched);
+}
+
+/* Changes of the catalogue touch everything, and are rare. */
+static void sched_rebuild(struct sched *sched)
+{
+    const struct state *state = sched->state;
+    uint64_t clock = sched->clock;
+    struct mono now = sched->now;
+    sched_clear(sched);
+    *sched = (struct sched){ .state = state, .clock = clock, .now = now };
+    sched_fill(sched);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void note_node(struct sched *sched, struct id id)
+{
+    struct snode *known = id_map_get(&sched->nodes, id);
+    if (known != NULL)
+        capacity_change_node(sched, known);
+    else
+        capacity_add_node(sched, state_node(sched->state, id));
+}
+
+static void note_node_removed(struct sched *sched, struct id id)
+{
+    capacity_remove_node(sched, id_map_remove(&sched->nodes, id));
+}
+
+static void note_project(struct sched *sched, struct id id)
+{
+    if (id_map_get(&sched->projects, id) == NULL)
+        quota_add_project(sched, state_project(sched->state, id));
+    quota_refresh(sched);
+}
+
+static void note_workload(struct sched *sched, struct id id)
+{
+    struct swork *work = swork_of(sched, id);
+    due_drop(sched, &work->has_due, work->due);
+    queue_change_work(sched, work);
+    work_refresh(sched, work);
+    due_work(sched, work);
+}
+
+void sched_note(struct sched *sched, const struct event *event)
+{
+    switch (event->type) {
+    case EV_CONTROLLER_STARTED:
+        due_restart(sched);
+        break;
+    case EV_SETTINGS_CHANGED:
+    case EV_CLASS_SET:
+    case EV_CLASS_REMOVED:
+        sched_rebuild(sched);
+        break;
+    case EV_PROJECT_SET:
+        note_project(sched, event->project_set.id);
+        break;
+    case EV_PROJECT_REMOVED:
+        quota_remove_project(sched, event->removed.id);
+        quota_refresh(sched);
+        break;
+    case EV_NODE_SET:
+        note_node(sched, event->node_set.id);
+        break;
+    case EV_NODE_CONTACT:
+        note_node(sched, event->node_contact.node);
+        break;
+    case EV_NODE_HOLDS:
+        note_node(sched, event->node_holds.node);
+        break;
+    case EV_DEVICE_CHANGED:
+        note_node(sched, event->device_changed.node);
+        break;
+    case EV_NODE_REMOVED:
+        note_node_removed(sched, event->removed.id);
+        break;
+    case EV_WORKLOAD_SUBMITTED:
+        queue_add_work(sched, state_workload(sched->state, event->workload_submitted.id));
+        break;
+    case EV_WORKLOAD_CHANGED:
+        note_workload(sched, event->workload_changed.workload);
+        break;
+    case EV_WORKLOAD_FORGOTTEN:
+        queue_forget_work(sched, event->removed.id);
+        break;
+    case EV_ALLOCATION_GRANTED:
+        allocation_add(sched, state_allocation(sched->state, event->allocation_granted.id));
+        break;
+    case EV_ALLOCATION_CHANGED:
+        allocation_change(sched, &event->allocation_changed);
+        break;
+    case EV_VOLUME_SET:
+    case EV_VOLUME_REMOVED:
+        sched->all_gained = ++sched->clock;
+        break;
+    case EV_NONE:
+    case EV_POOL_SET:
+    case EV_POOL_REMOVED:
+    case EV_PROFILE_SET:
+    case EV_PROFILE_REMOVED:
+    case EV_TOKEN_SET:
+    case EV_TOKEN_REMOVED:
+    case EV_IMAGE_SET:
+    case EV_IMAGE_REMOVED:
+    case EV_CREDENTIAL_SET:
+    case EV_CREDENTIAL_REMOVED:
+    case EV_UPLOAD_STORED:
+    case EV_TYPE_COUNT:
+        break;
+    }
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+static bool is_class(const struct sched *sched, int64_t class_number)
+{
+    return class_number >= 0 && (size_t)class_number < sched->class_count;
+}
+
+struct class_use sched_use(const struct sched *sched, const struct project *project,
+                           int64_t class_number)
+{
+    struct class_use out = { 0 };
+    if (!is_class(sched, class_number))
+        return out;
+    const struct suse *use = &sproject_of(sched, project)->uses[class_number];
+    out.allocated_milli = use->charged;
+    out.borrowed_milli = MAX_OF(use->charged - use->quota, INT64_C(0));
+    out.pending_milli = use->pending;
+    return out;
+}
+
+int64_t sched_quota(const struct sched *sched, const struct project *project, int64_t class_number)
+{
+    return is_class(sched, class_number) ? sproject_of(sched, project)->uses[class_number].quota
+                                         : 0;
+}
+
+struct class_capacity sched_capacity(const struct sched *sched, int64_t class_number)
+{
+    struct class_capacity out = { 0 };
+    if (!is_class(sched, class_number))
+        return out;
+    out.capacity_milli = sched->classes[class_number].capacity_milli;
+    out.free_milli = sched->classes[class_number].free_milli;
+    return out;
+}

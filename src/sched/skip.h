@@ -1,0 +1,49 @@
+/*
+ * skip.h - an ordered list with logarithmic insertion and removal (a skip list). The height of an
+ * entry is a hash of its key, so equal histories build equal lists.
+ */
+#ifndef SCHED_SKIP_H
+#define SCHED_SKIP_H
+
+#include "base/mem.h"
+
+enum { SKIP_HEIGHT = 12 };
+
+/* Ordered by major, then minor, then tie; no two entries of a list have equal keys. */
+struct skip_key {
+    int64_t major;
+    uint64_t minor;
+    uint64_t tie;
+};
+
+struct skip_node {
+    struct skip_key key;
+    void *item;
+    size_t height;
+    struct skip_node *next[]; /* next[0] is the neighbour */
+};
+
+/* All-zero is a valid empty list. */
+struct skip_list {
+    struct skip_node *first[SKIP_HEIGHT];
+    size_t count;
+};
+
+int skip_compare(struct skip_key a, struct skip_key b);
+struct skip_node *skip_insert(struct skip_list *list, struct pool *pool, struct skip_key key,
+                              void *item);
+void skip_remove(struct skip_list *list, struct pool *pool,
+                 struct skip_key key);                                          /* must be there */
+struct skip_node *skip_find(const struct skip_list *list, struct skip_key key); /* NULL: absent */
+
+static inline struct skip_node *skip_first(const struct skip_list *list)
+{
+    return list->first[0];
+}
+
+static inline struct skip_node *skip_next(const struct skip_node *node)
+{
+    return node->next[0];
+}
+
+#endif

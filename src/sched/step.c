@@ -1,0 +1,520 @@
+/*
+ * step.c - one pass over the queue, in slices.
+ *
+ * First the claims: room that evictions free belongs to whom they were made for. Then the projects'
+ * groups, one workload at a time, always that of the project whose turn it is. Who is next is decided
+ * level by level in the quota tree: every project offers the first of its queue, every parent the
+ * best offer of its children.
+ *
+ * A group that was found blocked is not looked at again until something it could use was freed. The
+ * first workload of a project that is blocked for want of a place holds back later ones of the same
+ * project in the same classes, so that small work cannot starve large work; work beyond the quota
+ * never holds back work within it.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "sched/internal.h"
+
+struct pass {
+    struct sched *sched;
+    struct mono now;
+    struct arena *arena;
+    struct plan *plan;
+    size_t budget;
+    bool was_held_back; /* in some class: the last workload looked at */
+};
+
+/* What earlier blocked work of the project keeps of a class. */
+enum held { HELD_NOTHING, HELD_FROM_BORROWERS, HELD_FROM_ALL };
+
+/* ---- what there is to look at -------------------------------------------------------------- */
+
+static bool needs_sweep(const struct sched *sched, const struct sproject *project)
+{
+    if (project->groups.count == 0)
+        return false;
+    if (project->touched > project->swept || sched->all_gained > project->swept)
+        return true;
+    for (size_t c = 0; c < sched->class_count; c++) {
+        const struct sclass *class = &sched->classes[c];
+        if (project->wants[c] > 0 &&
+            (class->gained > project->swept || class->evictable > project->swept))
+            return true;
+    }
+    return false;
+}
+
+/* Blocked when last looked at, and nothing that matters to it has changed since. */
+static bool is_clean(const struct pass *pass, const struct sgroup *group)
+{
+    const struct sched *sched = pass->sched;
+    if (group->checked == 0 || sched->all_gained > group->checked)
+        return false;
+    if (group->retry_at.ns != 0 && !mono_before(pass->now, group->retry_at))
+        return false;
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        const struct sclass *class = &sched->classes[class_number];
+        if (class->gained > group->checked ||
+            (group->wants_victims && class->evictable > group->checked))
+            return false;
+    }
+    return true;
+}
+
+static struct ask ask_of(const struct sched *sched, const struct sgroup *group,
+                         int64_t class_number)
+{
+    int64_t each = request_charge(sched->state, &group->request, class_number);
+    return (struct ask){ group->project, class_number, group->members * each, group->is_fixed };
+}
+
+/* A blocked group keeps its classes from later ones of its project. */
+static void hold_classes(const struct pass *pass, const struct sgroup *group)
+{
+    const struct sched *sched = pass->sched;
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        const struct ask ask = ask_of(sched, group, class_number);
+        uint8_t *held = &group->project->held[class_number];
+        uint8_t wanted = quota_is_inside(&ask) ? HELD_FROM_ALL : HELD_FROM_BORROWERS;
+        *held = MAX_OF(*held, wanted);
+    }
+}
+
+static bool is_held_back(const struct ask *ask)
+{
+    uint8_t held = ask->project->held[ask->class_number];
+    return held == HELD_FROM_ALL || (held == HELD_FROM_BORROWERS && !quota_is_inside(ask));
+}
+
+/* ---- the next of one project --------------------------------------------------------------- */
+
+static void skip_booked(struct sgroup *group)
+{
+    while (group->cursor != NULL && ((struct swork *)group->cursor->item)->is_booked)
+        group->cursor = skip_next(group->cursor);
+}
+
+/* Keeps a group whose turn comes again in this pass, in the order of its next workload. */
+static void advance_later(struct sgroup *group)
+{
+    skip_booked(group);
+    if (group->cursor == NULL)
+        return;
+    struct sgroup **at = &group->project->advanced;
+    while (*at != NULL && skip_compare((*at)->cursor->key, group->cursor->key) < 0)
+        at = &(*at)->next_advanced;
+    group->next_advanced = *at;
+    *at = group;
+}
+
+static void enter_pass(const struct pass *pass, struct sgroup *group)
+{
+    group->pass = pass->sched->pass;
+    group->cursor = skip_first(&group->queue);
+}
+
+/* Finds the next group of the project's own queue that has to be looked at. */
+static void refresh_own(const struct pass *pass, struct sproject *project)
+{
+    project->own = project->advanced;
+    while (project->walk != NULL) {
+        struct sgroup *group = project->walk->item;
+        if (project->own != NULL && skip_compare(project->own->cursor->key, project->walk->key) < 0)
+            return;
+        if (group->pass != pass->sched->pass)
+            enter_pass(pass, group);
+        bool is_first_booked = ((struct swork *)group->cursor->item)->is_booked;
+        if (!is_first_booked && !is_clean(pass, group)) {
+            project->own = group;
+            return;
+        }
+        project->walk = skip_next(project->walk);
+        if (is_first_booked) {
+            advance_later(group);
+            project->own = project->advanced;
+        } else if (group->verdict == VERDICT_PLACE && group->holds) {
+            hold_classes(pass, group);
+        }
+    }
+}
+
+/* Takes the group that was offered out of the offer. */
+static void take_own(struct sproject *project)
+{
+    struct sgroup *group = project->own;
+    if (project->advanced == group)
+        project->advanced = group->next_advanced;
+    else
+        project->walk = skip_next(project->walk);
+}
+
+/* ---- whose turn it is ---------------------------------------------------------------------- */
+
+__extension__ typedef __int128 wide;
+
+struct rank {
+    bool is_inside; /* its quota, with the next workload counted */
+    int64_t priority;
+    bool is_last; /* weight 0: only what nobody else wants */
+    int64_t amount;
+    int64_t divisor;
+    uint64_t order;
+};
+
+static int64_t first_class(const struct sched *sched, const struct sgroup *group)
+{
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number >= 0)
+            return class_number;
+    }
+    return -1;
+}
+
+enum side { SUBTREE, OWN_QUEUE };
+
+/* The rank of a project, or of its own queue against its children, when it offers that group. */
+static struct rank rank_of(const struct sched *sched, const struct sproject *project,
+                           const struct sgroup *group, enum side side)
+{
+    struct rank rank = { .priority = project->project->r.priority, .order = project->order };
+    int64_t class_number = first_class(sched, group);
+    if (class_number < 0)
+        return rank;
+    const struct suse *use = &project->uses[class_number];
+    const struct ask ask = ask_of(sched, group, class_number);
+    int64_t quota = side == SUBTREE ? use->quota : use->own_quota;
+    int64_t total = ask.charge + (side == SUBTREE ? use->charged + use->claimed
+                                                  : use->own_charged + use->own_claimed);
+    rank.is_inside = total <= quota;
+    rank.is_last = !rank.is_inside && use->weight == 0;
+    rank.amount = rank.is_inside ? total : total - quota;
+    rank.divisor = MAX_OF(rank.is_inside ? quota : use->weight, INT64_C(1));
+    return rank;
+}
+
+static bool rank_before(const struct rank *a, const struct rank *b)
+{
+    if (a->is_inside != b->is_inside)
+        return a->is_inside;
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    if (a->is_last != b->is_last)
+        return b->is_last;
+    wide left = (wide)a->amount * b->divisor;
+    wide right = (wide)b->amount * a->divisor;
+    if (left != right)
+        return left < right;
+    return a->order < b->order;
+}
+
+static void refresh_candidate(const struct sched *sched, struct sproject *project)
+{
+    struct sgroup *best = project->own;
+    struct rank best_rank = { 0 };
+    if (best != NULL && project->first_child != NULL)
+        best_rank = rank_of(sched, project, best, OWN_QUEUE);
+    for (struct sproject *child = project->first_child; child != NULL;
+         child = child->next_sibling) {
+        if (child->candidate == NULL)
+            continue;
+        struct rank rank = rank_of(sched, child, child->candidate, SUBTREE);
+        if (best == NULL || rank_before(&rank, &best_rank)) {
+            best = child->candidate;
+            best_rank = rank;
+        }
+    }
+    project->candidate = best;
+}
+
+static void refresh_path(const struct pass *pass, struct sproject *project)
+{
+    refresh_own(pass, project);
+    for (struct sproject *p = project; p != NULL; p = p->parent)
+        refresh_candidate(pass->sched, p);
+}
+
+static void begin_pass(struct pass *pass)
+{
+    struct sched *sched = pass->sched;
+    sched->pass++;
+    sched->visited.count = 0;
+    for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
+        p->own = NULL;
+        p->candidate = NULL;
+        if (!needs_sweep(sched, p))
+            continue;
+        vec_push(&sched->visited, p);
+        p->walk = skip_first(&p->groups);
+        p->advanced = NULL;
+        p->held = arena_new(pass->arena, sched->class_count, sizeof(*p->held));
+        refresh_own(pass, p);
+    }
+    sched->root.own = NULL;
+    sched->root.candidate = NULL;
+    if (sched->visited.count == 0)
+        return;
+    for (struct sproject *p = sched->last_project; p != NULL; p = p->prev)
+        refresh_candidate(sched, p);
+    refresh_candidate(sched, &sched->root);
+}
+
+/* ---- one workload -------------------------------------------------------------------------- */
+
+static struct attempt attempt_of(const struct pass *pass)
+{
+    return (struct attempt){
+        .sched = pass->sched, .now = pass->now, .arena = pass->arena, .plan = pass->plan
+    };
+}
+
+/* On what is free, in the first class that admits it and has room. */
+static enum verdict try_start(struct pass *pass, struct swork *work)
+{
+    const struct request *request = &work->workload->r.request;
+    enum verdict verdict = VERDICT_HELD_BACK;
+    size_t count = request_class_count(pass->sched->state, request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(pass->sched->state, request, i);
+        if (class_number < 0)
+            continue;
+        struct attempt attempt = attempt_of(pass);
+        attempt_init(&attempt, work, class_number);
+        if (is_held_back(&attempt.ask)) {
+            pass->was_held_back = true;
+            continue;
+        }
+        if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) != ADMIT_OK) {
+            verdict = verdict == VERDICT_PLACE ? verdict : VERDICT_QUOTA;
+            continue;
+        }
+        if (attempt_start(&attempt))
+            return VERDICT_STARTED;
+        verdict = VERDICT_PLACE;
+    }
+    return verdict;
+}
+
+static bool try_reclaim(const struct pass *pass, struct sgroup *group, struct swork *work)
+{
+    size_t count = request_class_count(pass->sched->state, &group->request);
+    group->wants_victims = false;
+    group->retry_at = (struct mono){ 0 };
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(pass->sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        struct attempt attempt = attempt_of(pass);
+        attempt_init(&attempt, work, class_number);
+        if (is_held_back(&attempt.ask))
+            continue;
+        group->wants_victims = true;
+        if (!reclaim_may_help(&attempt))
+            continue;
+        if (reclaim(&attempt))
+            return true;
+        if (attempt.retry_at.ns != 0 &&
+            (group->retry_at.ns == 0 || mono_before(attempt.retry_at, group->retry_at)))
+            group->retry_at = attempt.retry_at;
+    }
+    return false;
+}
+
+static bool would_fit_if_empty(const struct sched *sched, const struct sgroup *group,
+                               const struct swork *work)
+{
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        struct fitting fitting;
+        if (class_number < 0)
+            continue;
+        fitting_init(sched, work->workload, class_number, &fitting);
+        if (place_if_empty(sched, &fitting))
+            return true;
+    }
+    return false;
+}
+
+static enum verdict look_at(struct pass *pass, struct sgroup *group, struct swork *work)
+{
+    struct sched *sched = pass->sched;
+    pass->was_held_back = false;
+    enum verdict verdict = try_start(pass, work);
+    if (verdict == VERDICT_STARTED || verdict == VERDICT_HELD_BACK)
+        return verdict;
+    if (try_reclaim(pass, group, work))
+        return VERDICT_CLAIMED;
+    group->holds = verdict == VERDICT_PLACE && would_fit_if_empty(sched, group, work);
+    if (group->retry_at.ns != 0 &&
+        (sched->retry_at.ns == 0 || mono_before(group->retry_at, sched->retry_at)))
+        sched->retry_at = group->retry_at;
+    return verdict;
+}
+
+static void take_turn(struct pass *pass)
+{
+    struct sched *sched = pass->sched;
+    struct sgroup *group = sched->root.candidate;
+    struct sproject *project = group->project;
+    struct swork *work = group->cursor->item;
+    take_own(project);
+    group->verdict = look_at(pass, group, work);
+    group->checked = 0;
+    switch (group->verdict) {
+    case VERDICT_STARTED:
+    case VERDICT_CLAIMED:
+        group->cursor = skip_next(group->cursor);
+        advance_later(group);
+        break;
+    case VERDICT_PLACE:
+        if (group->holds)
+            hold_classes(pass, group);
+        group->checked = pass->was_held_back ? 0 : sched->clock;
+        break;
+    case VERDICT_QUOTA:
+        group->checked = pass->was_held_back ? 0 : sched->clock;
+        break;
+    case VERDICT_HELD_BACK:
+    case VERDICT_NONE:
+        break;
+    }
+    refresh_path(pass, project);
+}
+
+/* ---- claims and dependencies --------------------------------------------------------------- */
+
+/* Starts a claimant, or holds its room; false: it would not fit even when all victims are gone. */
+static bool serve_claim(const struct pass *pass, struct swork *work)
+{
+    const struct request *request = &work->workload->r.request;
+    size_t count = request_class_count(pass->sched->state, request);
+    for (int is_future = 0; is_future < 2; is_future++) {
+        for (size_t i = 0; i < count; i++) {
+            int64_t class_number = request_class(pass->sched->state, request, i);
+            if (class_number < 0)
+                continue;
+            struct attempt attempt = attempt_of(pass);
+            attempt_init(&attempt, work, class_number);
+            bool is_served = false;
+            if (is_future)
+                is_served = reclaim_hold(&attempt);
+            else if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) == ADMIT_OK)
+                is_served = attempt_start(&attempt);
+            if (is_served)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void serve_claims(struct pass *pass)
+{
+    for (const struct skip_node *n = skip_first(&pass->sched->claimants); n != NULL;
+         n = skip_next(n))
+        (void)serve_claim(pass, n->item); /* one without a place is looked at in its turn */
+}
+
+/* A claim that no victim backs any more, and that did not fit, is one no longer: what was held for it
+ * before is to be looked at again. */
+static bool end_void_claims(struct sched *sched, const struct swork *const *booked, size_t count)
+{
+    const struct skip_node *n = skip_first(&sched->claimants);
+    bool any = false;
+    for (size_t i = 0; n != NULL;) {
+        struct swork *work = n->item;
+        n = skip_next(n);
+        if (i < count && booked[i] == work) {
+            i++;
+            continue;
+        }
+        if (work->victims > 0)
+            continue;
+        queue_claim_end(sched, work);
+        any = true;
+    }
+    return any;
+}
+
+/* The claimants that a step serves, in their order, before the step is taken back. */
+static const struct swork *const *booked_claimants(struct pass *pass, size_t *count)
+{
+    struct sched *sched = pass->sched;
+    const struct swork **booked = arena_new(pass->arena, sched->claimants.count, sizeof(*booked));
+    *count = 0;
+    for (const struct skip_node *n = skip_first(&sched->claimants); n != NULL; n = skip_next(n)) {
+        const struct swork *work = n->item;
+        if (work->is_booked)
+            booked[(*count)++] = work;
+    }
+    return booked;
+}
+
+static void fail_doomed(struct pass *pass)
+{
+    for (const struct skip_node *n = skip_first(&pass->sched->doomed); n != NULL;
+         n = skip_next(n)) {
+        struct plan_entry *entry = plan_add(pass->plan, pass->arena);
+        *entry = (struct plan_entry){ .action = PLAN_FAIL,
+                                      .workload = ((struct swork *)n->item)->workload,
+                                      .cause = CAUSE_DEPENDENCY_FAILED };
+    }
+}
+
+/* ---- the step ------------------------------------------------------------------------------ */
+
+/* Ends of protections are the one thing that time alone brings about. */
+static void notice_time(struct sched *sched, struct mono now)
+{
+    queue_promote(sched, now);
+    if (sched->retry_at.ns == 0 || mono_before(now, sched->retry_at))
+        return;
+    sched->retry_at = (struct mono){ 0 };
+    sched->all_gained = ++sched->clock;
+}
+
+bool sched_step(struct sched *sched, struct mono now, size_t budget, struct arena *arena,
+                struct plan *plan)
+{
+    struct pass pass = { sched, now, arena, plan, budget, false };
+    size_t count_before = plan->count;
+    notice_time(sched, now);
+    shadow_begin(sched);
+    fail_doomed(&pass);
+    serve_claims(&pass);
+    begin_pass(&pass);
+    uint64_t clock = sched->clock;
+    while (sched->root.candidate != NULL && pass.budget > 0) {
+        take_turn(&pass);
+        pass.budget--;
+    }
+    bool is_cut = sched->root.candidate != NULL;
+    for (size_t i = 0; i < sched->visited.count && !is_cut; i++)
+        sched->visited.items[i]->swept = clock;
+    size_t booked_count = 0;
+    const struct swork *const *booked = booked_claimants(&pass, &booked_count);
+    shadow_end(sched);
+    bool is_freed = end_void_claims(sched, booked, booked_count);
+    return is_cut || is_freed || plan->count > count_before;
+}
+
+struct mono sched_wake_at(const struct sched *sched)
+{
+    struct mono at = { INT64_MAX };
+    const struct skip_node *first = skip_first(&sched->backing_off);
+    if (first != NULL)
+        at.ns = first->key.major;
+    if (sched->retry_at.ns != 0 && mono_before(sched->retry_at, at))
+        at = sched->retry_at;
+    return at;
+}
