@@ -276,7 +276,7 @@ static void test_hostile_frames(void **state)
     check_close("a message larger than the bound", fd, 1009);
 
     fd = open_socket(&answer);
-    static const char huge[] = "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff\0\0\0\0";
+    static const char huge[] = "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff\0\0\0\0x";
     (void)client_send(loop, fd, huge, sizeof(huge) - 1);
     check_close("a frame of 2^63 bytes", fd, 1009);
 }
