@@ -23,7 +23,7 @@ MAY_USE = {
     "engine": "base model wire core store",
     "identity": "base os net",
     "sites": "base os model net wire",
-    "api": "base model net wire core identity store",
+    "api": "base model access ledger net wire core identity store",
     "controller": "base os model sched ledger access core store net wire engine identity sites api",
     "agent": "base os model net wire",
     "cli": "base os model net wire",

@@ -1,0 +1,81 @@
+/* call.h - what handlers share: query parameters, look-ups that do not tell foreign from absent, answers. */
+#ifndef API_CALL_H
+#define API_CALL_H
+
+#include "api/routes.h"
+#include "wire/resource.h"
+
+/* ---- what was asked ------------------------------------------------------------------------ */
+
+static inline const struct state *call_state(const struct call *c)
+{
+    return c->context->state;
+}
+
+static inline struct arena *call_arena(const struct call *c)
+{
+    return c->context->arena;
+}
+
+/* A parameter of the query; data NULL: not given. */
+struct str call_param(const struct call *c, const char *name);
+enum err call_param_i64(const struct call *c, const char *name, int64_t min, int64_t max,
+                        int64_t *out, struct error *e) MUST_CHECK; /* not given: `*out` stays */
+enum err call_param_bool(const struct call *c, const char *name, bool *out, struct error *e)
+    MUST_CHECK;
+enum err call_param_enum(const struct call *c, const char *name, const struct enum_names *names,
+                         int64_t *out, struct error *e) MUST_CHECK;
+enum err call_limit(const struct call *c, size_t *out, struct error *e) MUST_CHECK;
+
+/* The body, into a zeroed struct of the route's request table. */
+enum err call_body(const struct call *c, void *spec, struct error *e) MUST_CHECK;
+
+/* Starts the result's command: type, actor, request, If-Match. */
+enum err call_command(struct call *c, enum command_type type, struct error *e) MUST_CHECK;
+
+/* ---- who may see what ---------------------------------------------------------------------- */
+
+/* May the caller use this route on an object of that tenant (none: of no tenant)? */
+bool call_allows(const struct call *c, struct id tenant);
+/* Does the caller's permission reach over all tenants? */
+bool call_is_operator(const struct call *c);
+/* For error texts: ERR_NOT_FOUND, the same for foreign and absent objects. */
+enum err call_not_found(const char *what, struct str name, struct error *e);
+
+/* By id or path. */
+enum err call_project(const struct call *c, struct str name, struct project **out, struct error *e)
+    MUST_CHECK;
+/* By id or name. */
+enum err call_tenant(const struct call *c, struct str name, struct project **out, struct error *e)
+    MUST_CHECK;
+/* The tenant that the query names; else the caller's own; NULL for operators who name none. */
+enum err call_tenant_param(const struct call *c, struct project **out, struct error *e) MUST_CHECK;
+enum err call_node(const struct call *c, struct str name, struct node **out, struct error *e)
+    MUST_CHECK;
+enum err call_workload(const struct call *c, struct str text, struct workload **out,
+                       struct error *e) MUST_CHECK;
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+void call_answer(struct call *c, const struct schema *schema, const void *view, uint64_t version);
+void call_answer_none(struct call *c);
+void call_location(struct call *c, const char *prefix, const char *id);
+void call_text(struct call *c, const char *content_type);
+
+/* A list: begun, filled row by row, ended with the cursor of the next page if there is one. */
+struct list {
+    struct json_writer w;
+    size_t limit;
+    size_t count;
+    struct str after;           /* cursor given; data NULL: none, or found already */
+    char last[2 * ID_TEXT_MAX]; /* cursor of the last row written */
+    bool has_more;
+};
+enum err call_list_begin(struct call *c, struct list *list, struct error *e) MUST_CHECK;
+/* Is a row of that id to be written? False while the cursor is not passed; when the page is full
+ * `has_more` becomes true and the loop may end. */
+bool list_wants(struct list *list, const char *id);
+void list_add(struct list *list, const struct schema *schema, const void *view);
+enum err call_list_end(struct call *c, struct list *list, struct error *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,405 @@
+/* workloads.c - work: submitted, listed, acted on, explained. */
+#include <assert.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "api/handlers.h"
+#include "wire/spec_json.h"
+
+/* Of waiting work the scheduler knows better than the record. */
+static bool is_waiting(const struct workload *workload)
+{
+    return workload->r.state == WL_QUEUED || workload->r.state == WL_PROVISIONING;
+}
+
+static void fill(const struct call *c, const struct workload *workload, enum view_depth depth,
+                 struct workload_view *view)
+{
+    struct explanation why = { 0 };
+    struct wait_reason reason = { 0 };
+    bool has_reason = is_waiting(workload);
+
+    if (has_reason) {
+        sched_explain(c->context->sched, workload, c->context->now, call_arena(c), &why);
+        reason = (struct wait_reason){ why.cause, why.text, why.position };
+    }
+    workload_view_fill(view, call_state(c), workload, has_reason ? &reason : NULL, depth,
+                       call_arena(c));
+}
+
+static void answer_workload(struct call *c, const struct workload *workload)
+{
+    struct workload_view view;
+
+    fill(c, workload, VIEW_FULL, &view);
+    call_answer(c, &workload_view_schema, &view, workload->r.version);
+}
+
+/* ---- submission ---------------------------------------------------------------------------- */
+
+enum err submit_workload(struct call *c, struct error *e)
+{
+    struct command *command = &c->result->command;
+    struct project *project = NULL;
+    enum err rc = call_command(c, CMD_WORKLOAD_SUBMIT, e);
+    if (rc == ERR_OK)
+        rc = call_body(c, &command->submit, e);
+    if (rc == ERR_OK)
+        rc = call_project(c, command->submit.project, &project, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    command->submit.project = project->r.path;
+    command->new_id = c->context->ops->new_id(c->context->ops->arg);
+    command->spec_json = workload_spec_canonical(&command->submit, call_arena(c));
+    if (command->spec_json.size > SPEC_MAX_BYTES)
+        return err_set(e, ERR_LIMIT, "a workload's spec of %zu bytes is larger than the %d allowed",
+                       command->spec_json.size, (int)SPEC_MAX_BYTES);
+    return ERR_OK;
+}
+
+enum err finish_submit(struct call *c, struct error *e)
+{
+    struct id id = c->before->command.new_id;
+    const struct workload *workload = state_workload(call_state(c), id);
+    bool is_array = workload == NULL;
+    char text[ID_TEXT_MAX];
+
+    if (is_array)
+        workload = state_array(call_state(c), id);
+    if (workload == NULL)
+        return call_not_found("workload", str_of(id_text(ID_WORKLOAD, id, text)), e);
+    answer_workload(c, workload);
+    call_location(c, "/v1/workloads/", id_text(is_array ? ID_ARRAY : ID_WORKLOAD, id, text));
+    return ERR_OK;
+}
+
+/* ---- lists --------------------------------------------------------------------------------- */
+
+struct filter {
+    const struct project *tenant, *project;
+    uint64_t states; /* one bit each; 0: any */
+    struct str label_name, label_value;
+    struct id array;
+    bool has_array;
+    struct str user;
+};
+
+static enum err parse_states(struct str text, uint64_t *out, struct error *e)
+{
+    unsigned state = 0;
+
+    static_assert(WL_STATE_COUNT <= 64, "a bit for every state");
+    while (text.size > 0) {
+        struct str name = str_cut(&text, ',');
+        if (!enum_parse(&workload_state_names, name, &state))
+            return err_field(e, "state", "state: there is no workload state \"%.*s\"",
+                             (int)MIN_OF(name.size, (size_t)64), name.data);
+        *out |= UINT64_C(1) << state;
+    }
+    return ERR_OK;
+}
+
+static enum err parse_filter(const struct call *c, struct filter *filter, struct error *e)
+{
+    struct str project = call_param(c, "project");
+    struct str label = call_param(c, "label");
+    struct str array = call_param(c, "array");
+    struct project *found = NULL;
+    enum err rc = call_tenant_param(c, &found, e);
+    filter->tenant = found;
+    if (rc == ERR_OK && project.data != NULL)
+        rc = call_project(c, project, &found, e);
+    if (rc == ERR_OK)
+        rc = parse_states(call_param(c, "state"), &filter->states, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    filter->project = project.data != NULL ? found : NULL;
+    filter->user = call_param(c, "user");
+    filter->label_name = str_cut(&label, '=');
+    filter->label_value = label;
+    filter->has_array = array.data != NULL;
+    if (filter->has_array && !id_parse(ID_ARRAY, array, &filter->array))
+        return err_field(e, "array", "array: must be an id that begins with \"arr_\"");
+    return ERR_OK;
+}
+
+/* Labels are only in the spec: looked at last, and only when asked for. */
+static bool has_label(const struct filter *filter, const struct workload *workload)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    struct workload_spec spec = { 0 };
+
+    if (filter->label_name.size == 0)
+        return true;
+    if (workload_spec_parse(workload->r.spec_json, &arena, &spec, NULL) != ERR_OK)
+        return false;
+    for (size_t i = 0; i < spec.labels.count; i++)
+        if (str_eq(spec.labels.items[i].name, filter->label_name))
+            return str_eq(spec.labels.items[i].value, filter->label_value);
+    return false;
+}
+
+static bool filter_takes(const struct filter *filter, const struct workload *workload)
+{
+    const struct workload_record *r = &workload->r;
+
+    return (filter->tenant == NULL || workload->project->tenant == filter->tenant) &&
+           (filter->project == NULL || project_is_within(workload->project, filter->project)) &&
+           (filter->states == 0 || (filter->states >> r->state & 1) != 0) &&
+           (!filter->has_array || id_eq(r->array, filter->array)) &&
+           (filter->user.data == NULL || str_eq(r->user, filter->user)) &&
+           has_label(filter, workload);
+}
+
+/* Where to go on: with a cursor, behind it. A workload that has left memory is no cursor any more. */
+static enum err first_of_page(const struct call *c, struct list *list, const struct workload **out,
+                              struct error *e)
+{
+    struct workload *last = NULL;
+
+    *out = call_state(c)->last_workload;
+    if (list->after.data == NULL)
+        return ERR_OK;
+    if (call_workload(c, list->after, &last, NULL) != ERR_OK)
+        return err_field(e, "after", "after: this workload has left the list; begin again");
+    list->after = (struct str){ 0 };
+    *out = last->prev;
+    return ERR_OK;
+}
+
+static enum err list_live(struct call *c, const struct filter *filter, struct error *e)
+{
+    const struct workload *workload = NULL;
+    struct list list;
+    enum err rc = call_list_begin(c, &list, e);
+    if (rc == ERR_OK)
+        rc = first_of_page(c, &list, &workload, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    for (; workload != NULL && !list.has_more; workload = workload->prev) {
+        char text[ID_TEXT_MAX];
+        struct workload_view view;
+        bool is_wanted =
+            call_allows(c, workload->project->tenant->r.id) && filter_takes(filter, workload);
+        if (!is_wanted || !list_wants(&list, id_text(ID_WORKLOAD, workload->r.id, text)))
+            continue;
+        fill(c, workload, VIEW_LIST, &view);
+        list_add(&list, &workload_view_schema, &view);
+    }
+    return call_list_end(c, &list, e);
+}
+
+/* Ended work out of the store. Other filters than tenant and project are for work in memory. */
+static enum err list_history(struct call *c, const struct filter *filter, struct error *e)
+{
+    struct api_query *query = &c->result->query;
+    int64_t after = 0;
+    enum err rc = call_limit(c, &query->page.limit, e);
+    if (rc == ERR_OK)
+        rc = call_param_i64(c, "after", 0, INT64_MAX, &after, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (filter->states != 0 || filter->has_array || filter->user.data != NULL ||
+        filter->label_name.size > 0)
+        return err_field(e, "history", "history: only project and tenant can be chosen with it");
+
+    c->result->outcome = API_QUERY;
+    query->kind = API_QUERY_WORKLOADS;
+    query->page.after = (uint64_t)after;
+    if (filter->tenant != NULL)
+        query->page.tenant = filter->tenant->r.id;
+    if (filter->project != NULL) {
+        query->page.tenant = filter->project->tenant->r.id;
+        query->page.project = filter->project->r.id;
+    }
+    query->names = wire_names_copy(call_state(c), call_arena(c));
+    query->arena = call_arena(c);
+    return ERR_OK;
+}
+
+enum err list_workloads(struct call *c, struct error *e)
+{
+    struct filter filter = { 0 };
+    bool is_history = false;
+    enum err rc = parse_filter(c, &filter, e);
+    if (rc == ERR_OK)
+        rc = call_param_bool(c, "history", &is_history, e);
+    if (rc != ERR_OK)
+        return rc;
+    return is_history ? list_history(c, &filter, e) : list_live(c, &filter, e);
+}
+
+/* ---- one workload -------------------------------------------------------------------------- */
+
+/* Not in memory: perhaps in the store. Whose it is decides there as it would here. */
+static enum err ask_store(struct call *c, struct error *e)
+{
+    struct api_query *query = &c->result->query;
+
+    if (!id_parse(ID_WORKLOAD, c->request->params[0], &query->workload))
+        return call_not_found("workload", c->request->params[0], e);
+    c->result->outcome = API_QUERY;
+    query->kind = API_QUERY_WORKLOAD;
+    query->tenant = c->context->actor.tenant;
+    query->names = wire_names_copy(call_state(c), call_arena(c));
+    query->arena = call_arena(c);
+    return ERR_OK;
+}
+
+enum err get_workload(struct call *c, struct error *e)
+{
+    struct workload *workload = NULL;
+
+    if (call_workload(c, c->request->params[0], &workload, NULL) != ERR_OK)
+        return ask_store(c, e);
+    answer_workload(c, workload);
+    return ERR_OK;
+}
+
+enum err explain_workload(struct call *c, struct error *e)
+{
+    struct workload *workload = NULL;
+    struct explanation why = { 0 };
+    enum err rc = call_workload(c, c->request->params[0], &workload, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    struct explanation_view view = { .workload = workload->r.id,
+                                     .state = workload->r.state,
+                                     .cause = workload->r.cause,
+                                     .detail = workload->r.detail };
+    if (is_waiting(workload)) {
+        sched_explain(c->context->sched, workload, c->context->now, call_arena(c), &why);
+        view.cause = why.cause;
+        view.detail = why.text;
+        view.position = why.position;
+        if (mono_before(c->context->now, why.not_before))
+            view.waits_s = (why.not_before.ns - c->context->now.ns + NS_PER_S - 1) / NS_PER_S;
+    }
+    view.meaning = str_of(view.cause != CAUSE_NONE ? cause_meaning(view.cause) : "");
+    call_answer(c, &explanation_view_schema, &view, 0);
+    return ERR_OK;
+}
+
+enum err list_workload_allocations(struct call *c, struct error *e)
+{
+    struct workload *workload = NULL;
+    struct list list;
+    enum err rc = call_workload(c, c->request->params[0], &workload, e);
+    if (rc == ERR_OK)
+        rc = call_list_begin(c, &list, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    for (const struct allocation *a = workload->first_allocation; a != NULL && !list.has_more;
+         a = a->next_in_workload) {
+        char text[ID_TEXT_MAX];
+        struct allocation_view view;
+        if (!list_wants(&list, id_text(ID_ALLOCATION, a->r.id, text)))
+            continue;
+        allocation_view_fill(&view, call_state(c), a);
+        list_add(&list, &allocation_view_schema, &view);
+    }
+    return call_list_end(c, &list, e);
+}
+
+/* ---- logs ---------------------------------------------------------------------------------- */
+
+static enum err parse_log(const struct call *c, struct api_log *log, struct error *e)
+{
+    int64_t offset = 0;
+    int64_t stream = UNSET;
+    enum err rc = call_param_i64(c, "member", 0, MEMBERS_MAX - 1, &log->member, e);
+    if (rc == ERR_OK)
+        rc = call_param_i64(c, "attempt", 1, INT32_MAX, &log->attempt, e);
+    if (rc == ERR_OK)
+        rc = call_param_i64(c, "offset", 0, INT64_MAX, &offset, e);
+    if (rc == ERR_OK)
+        rc = call_param_i64(c, "tail_bytes", 1, INT64_MAX, &log->tail_bytes, e);
+    if (rc == ERR_OK)
+        rc = call_param_bool(c, "follow", &log->is_follow, e);
+    if (rc == ERR_OK)
+        rc = call_param_enum(c, "stream", &log_stream_names, &stream, e);
+    if (rc != ERR_OK)
+        return rc;
+    log->offset = (uint64_t)offset;
+    log->has_both = stream == UNSET;
+    log->stream = stream == UNSET ? LOG_STDOUT : (enum log_stream)stream;
+    return ERR_OK;
+}
+
+/* Of work that has left memory the server knows from the log store whose it is. */
+enum err get_logs(struct call *c, struct error *e)
+{
+    struct api_log *log = &c->result->log;
+    struct workload *workload = NULL;
+    enum err rc = parse_log(c, log, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    c->result->outcome = API_LOG;
+    log->tenant = c->context->actor.tenant;
+    if (call_workload(c, c->request->params[0], &workload, NULL) == ERR_OK) {
+        log->workload = workload->r.id;
+        log->project = workload->project->r.id;
+        log->tenant = workload->project->tenant->r.id;
+        log->attempt = log->attempt != 0 ? log->attempt : workload->r.attempt;
+        return ERR_OK;
+    }
+    if (!id_parse(ID_WORKLOAD, c->request->params[0], &log->workload) ||
+        state_workload(call_state(c), log->workload) != NULL)
+        return call_not_found("workload", c->request->params[0], e);
+    return ERR_OK;
+}
+
+/* ---- actions ------------------------------------------------------------------------------- */
+
+static enum err act(struct call *c, enum command_type type, struct error *e)
+{
+    struct workload *workload = NULL;
+    struct id id = { 0 };
+    enum err rc = call_workload(c, c->request->params[0], &workload, e);
+
+    if (rc == ERR_OK)
+        rc = call_command(c, type, e);
+    if (rc == ERR_OK)
+        rc = call_body(c, &c->result->command.target, e);
+    if (rc != ERR_OK)
+        return rc;
+    bool is_array = id_parse(ID_ARRAY, c->request->params[0], &id);
+    c->result->command.target.id = is_array ? id : workload->r.id;
+    return ERR_OK;
+}
+
+enum err cancel_workload(struct call *c, struct error *e)
+{
+    return act(c, CMD_WORKLOAD_CANCEL, e);
+}
+
+enum err hold_workload(struct call *c, struct error *e)
+{
+    return act(c, CMD_WORKLOAD_HOLD, e);
+}
+
+enum err release_workload(struct call *c, struct error *e)
+{
+    return act(c, CMD_WORKLOAD_RELEASE, e);
+}
+
+enum err requeue_workload(struct call *c, struct error *e)
+{
+    return act(c, CMD_WORKLOAD_REQUEUE, e);
+}
+
+enum err finish_workload(struct call *c, struct error *e)
+{
+    struct workload *workload = NULL;
+    enum err rc = call_workload(c, c->request->params[0], &workload, e);
+
+    if (rc == ERR_OK)
+        answer_workload(c, workload);
+    return rc;
+}
