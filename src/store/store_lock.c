@@ -64,10 +64,10 @@ enum err store_mark_check(const struct store_lock *lock, const char *path,
         return ERR_OK; /* the same, or of the store that was here before */
     if ((uint64_t)marked > sequence)
         return err_set(e, ERR_CORRUPT,
-                       "%s ends at event %" PRIu64 " but %" PRId64
-                       " was acknowledged: its -wal file is lost "
-                       "or damaged; restore a backup, or delete %s.lock to go on without the rest",
-                       path, sequence, marked, path);
+                       "%s ends at event %" PRIu64 ", but %" PRId64 " was acknowledged: its -wal "
+                       "file is lost or damaged; restore a backup with berthd restore, or delete "
+                       "its .lock file to go on without the rest",
+                       path, sequence, marked);
     return ERR_OK;
 }
 
