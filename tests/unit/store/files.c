@@ -174,7 +174,7 @@ static void a_lost_log_is_noticed(void **state)
     (void)unlink(log);
     CHECK("behind its mark", store_sqlite_open(f.path, NULL, &none, &f.e) == ERR_CORRUPT);
     char both[2][32];
-    (void)snprintf(both[0], sizeof(both[0]), "event %d ", (int)before);
+    (void)snprintf(both[0], sizeof(both[0]), "event %d,", (int)before);
     (void)snprintf(both[1], sizeof(both[1]), " %d was", (int)f.history.sequence);
     CHECK("says both", strstr(f.e.text, both[0]) != NULL && strstr(f.e.text, both[1]) != NULL);
     CHECK("and the way out", strstr(f.e.text, ".lock") != NULL);
