@@ -753,16 +753,31 @@ static struct link *link_new(struct loop *loop, const struct link_options *optio
     return link;
 }
 
-struct link *link_accept(struct conn *conn, const struct link_options *options,
-                         const struct link_events *events, void *arg)
+/* Takes an open connection; the two sides number their streams so that they never meet. */
+static struct link *link_over(struct conn *conn, bool is_dialler,
+                              const struct link_options *options, const struct link_events *events,
+                              void *arg)
 {
     struct link *link = link_new(conn_loop(conn), options, events, arg);
     link->conn = conn;
-    link->next_number = 2;
+    link->is_dialler = is_dialler;
+    link->next_number = is_dialler ? 1 : 2;
     conn_set_events(conn, &conn_events, link);
     come_up(link);
     conn_resume(conn);
     return link;
+}
+
+struct link *link_accept(struct conn *conn, const struct link_options *options,
+                         const struct link_events *events, void *arg)
+{
+    return link_over(conn, false, options, events, arg);
+}
+
+struct link *link_take(struct conn *conn, const struct link_options *options,
+                       const struct link_events *events, void *arg)
+{
+    return link_over(conn, true, options, events, arg);
 }
 
 struct link *link_dial(struct loop *loop, const struct conn_dial_options *dial,

@@ -51,6 +51,9 @@ struct link_options {
 /* Takes an open connection: from a listener by ALPN, or upgraded from HTTP on a unix socket. */
 struct link *link_accept(struct conn *conn, const struct link_options *options,
                          const struct link_events *events, void *arg);
+/* The dialling side of the same, over a connection that is open already: upgraded by a client. */
+struct link *link_take(struct conn *conn, const struct link_options *options,
+                       const struct link_events *events, void *arg);
 /* on_up or on_down follows. Dialling again, with back-off, is for the owner. */
 struct link *link_dial(struct loop *loop, const struct conn_dial_options *dial,
                        const struct link_options *options, const struct link_events *events,
