@@ -1,0 +1,515 @@
+/* commands.c - the table of commands: help, completion and the manual page are made from it. */
+#include "cli/special.h"
+
+#define TEXT(n, l, f, m, h)                                                                        \
+    {                                                                                              \
+        (n), (l), OPTION_TEXT, OPTION_BODY, (f), (m), (h)                                          \
+    }
+#define NUMBER(n, l, f, h)                                                                         \
+    {                                                                                              \
+        (n), (l), OPTION_NUMBER, OPTION_BODY, (f), "N", (h)                                        \
+    }
+#define MILLI(n, l, f, h)                                                                          \
+    {                                                                                              \
+        (n), (l), OPTION_MILLI, OPTION_BODY, (f), "N", (h)                                         \
+    }
+#define SPAN(n, l, f, h)                                                                           \
+    {                                                                                              \
+        (n), (l), OPTION_SECONDS, OPTION_BODY, (f), "TIME", (h)                                    \
+    }
+#define MIB(n, l, f, h)                                                                            \
+    {                                                                                              \
+        (n), (l), OPTION_MIB, OPTION_BODY, (f), "SIZE", (h)                                        \
+    }
+#define FLAG(n, l, f, h)                                                                           \
+    {                                                                                              \
+        (n), (l), OPTION_FLAG, OPTION_BODY, (f), NULL, (h)                                         \
+    }
+#define LOCAL(n, l, m, h)                                                                          \
+    {                                                                                              \
+        (n), (l), OPTION_TEXT, OPTION_LOCAL, NULL, (m), (h)                                        \
+    }
+#define LOCAL_FLAG(n, l, h)                                                                        \
+    {                                                                                              \
+        (n), (l), OPTION_FLAG, OPTION_LOCAL, NULL, NULL, (h)                                       \
+    }
+#define QUERY(n, l, f, m, h)                                                                       \
+    {                                                                                              \
+        (n), (l), OPTION_TEXT, OPTION_QUERY, (f), (m), (h)                                         \
+    }
+#define QUERY_FLAG(n, l, f, h)                                                                     \
+    {                                                                                              \
+        (n), (l), OPTION_FLAG, OPTION_QUERY, (f), NULL, (h)                                        \
+    }
+#define OPTIONS(list)   .options = (list), .option_count = COUNT_OF(list)
+#define COLUMNS(list)   .columns = (list), .column_count = COUNT_OF(list)
+#define ARGUMENT(text)  .arguments = (text), .arguments_min = 1, .arguments_max = 1
+#define ARGUMENTS(text) .arguments = (text), .arguments_min = 1, .arguments_max = CLI_ARGUMENTS_MAX
+
+/* clang-format off */
+/* ---- columns ------------------------------------------------------------------------------------- */
+
+static const struct cli_column project_columns[] = {
+    { "PATH", "path", COLUMN_TEXT }, { "PRIORITY", "priority", COLUMN_TEXT },
+    { "CLASSES", "quotas", COLUMN_LIST }, { "LIVE", "live_workloads", COLUMN_TEXT },
+    { "OVERCOMMITTED", "is_overcommitted", COLUMN_FLAG }, { "ID", "id", COLUMN_TEXT },
+};
+static const struct cli_column class_columns[] = {
+    { "NAME", "name", COLUMN_TEXT }, { "KIND", "kind", COLUMN_TEXT },
+    { "VENDOR", "vendor", COLUMN_TEXT }, { "MEMORY_MIB", "memory_mib", COLUMN_TEXT },
+    { "CAPACITY", "capacity_milli", COLUMN_MILLI }, { "FREE", "free_milli", COLUMN_MILLI },
+    { "GUARANTEED", "quota_milli", COLUMN_MILLI },
+    { "PRICE/H", "price_micros_per_hour", COLUMN_MICROS },
+};
+static const struct cli_column pool_columns[] = {
+    { "NAME", "name", COLUMN_TEXT }, { "CLASS", "class", COLUMN_TEXT },
+    { "SITE", "site", COLUMN_TEXT }, { "NODES", "node_count", COLUMN_TEXT },
+};
+static const struct cli_column profile_columns[] = {
+    { "NAME", "name", COLUMN_TEXT }, { "GPUS", "request.gpu_milli", COLUMN_MILLI },
+    { "CPUS", "request.cpu_milli", COLUMN_MILLI },
+    { "MEMORY_MIB", "request.memory_mib", COLUMN_TEXT },
+    { "CLASSES", "request.classes", COLUMN_LIST }, { "POOLS", "pools", COLUMN_LIST },
+    { "DESCRIPTION", "description", COLUMN_TEXT },
+};
+static const struct cli_column node_columns[] = {
+    { "NAME", "name", COLUMN_TEXT }, { "POOL", "pool", COLUMN_TEXT },
+    { "CONTACT", "contact", COLUMN_TEXT }, { "USABLE", "is_usable", COLUMN_TEXT },
+    { "HOLDS", "holds", COLUMN_LIST }, { "DEVICES", "devices", COLUMN_LIST },
+    { "CPUS", "cpu_milli", COLUMN_MILLI }, { "MEMORY_MIB", "memory_mib", COLUMN_TEXT },
+    { "WORK", "allocation_count", COLUMN_TEXT }, { "ID", "id", COLUMN_TEXT },
+};
+static const struct cli_column device_columns[] = {
+    { "NODE", "node", COLUMN_TEXT }, { "INDEX", "index", COLUMN_TEXT },
+    { "CLASS", "class", COLUMN_TEXT }, { "MODEL", "model", COLUMN_TEXT },
+    { "MEMORY_MIB", "memory_mib", COLUMN_TEXT }, { "HEALTH", "health", COLUMN_TEXT },
+    { "USED", "allocated_milli", COLUMN_MILLI }, { "HELD", "is_held", COLUMN_FLAG },
+    { "SIMULATED", "is_simulated", COLUMN_FLAG },
+};
+static const struct cli_column workload_columns[] = {
+    { "ID", "id", COLUMN_TEXT }, { "NAME", "name", COLUMN_TEXT },
+    { "PROJECT", "project", COLUMN_TEXT }, { "USER", "user", COLUMN_TEXT },
+    { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_TEXT },
+    { "GPUS", "request.gpu_milli", COLUMN_MILLI }, { "MEMBERS", "members", COLUMN_TEXT },
+    { "NODES", "nodes", COLUMN_LIST }, { "QUEUED", "queued_s", COLUMN_SECONDS },
+    { "RUNNING", "running_s", COLUMN_SECONDS },
+};
+static const struct cli_column explain_columns[] = {
+    { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_TEXT },
+    { "DETAIL", "detail", COLUMN_TEXT }, { "POSITION", "position", COLUMN_TEXT },
+};
+static const struct cli_column allocation_columns[] = {
+    { "ID", "id", COLUMN_TEXT }, { "WORKLOAD", "workload", COLUMN_TEXT },
+    { "PROJECT", "project", COLUMN_TEXT }, { "NODE", "node", COLUMN_TEXT },
+    { "RANK", "rank", COLUMN_TEXT }, { "CLASS", "class", COLUMN_TEXT },
+    { "CHARGE", "charge_milli", COLUMN_MILLI }, { "STATE", "state", COLUMN_TEXT },
+    { "BORROWED", "is_borrowed", COLUMN_FLAG },
+};
+static const struct cli_column token_columns[] = {
+    { "ID", "id", COLUMN_TEXT }, { "NAME", "name", COLUMN_TEXT }, { "ROLE", "role", COLUMN_TEXT },
+    { "TENANT", "tenant", COLUMN_TEXT }, { "USER", "user", COLUMN_TEXT },
+    { "POOL", "pool", COLUMN_TEXT }, { "EXPIRES", "expires", COLUMN_TIME },
+    { "REVOKED", "is_revoked", COLUMN_FLAG },
+};
+static const struct cli_column volume_columns[] = {
+    { "ID", "id", COLUMN_TEXT }, { "TENANT", "tenant", COLUMN_TEXT },
+    { "NAME", "name", COLUMN_TEXT }, { "NODE", "node", COLUMN_TEXT },
+    { "QUOTA_MIB", "quota_mib", COLUMN_TEXT }, { "CREATED", "created", COLUMN_TIME },
+};
+static const struct cli_column image_columns[] = {
+    { "NAME", "name", COLUMN_TEXT }, { "TENANT", "tenant", COLUMN_TEXT },
+    { "SIZE", "size_bytes", COLUMN_BYTES }, { "MANIFEST", "manifest", COLUMN_TEXT },
+    { "CREATED", "created", COLUMN_TIME },
+};
+static const struct cli_column credential_columns[] = {
+    { "ID", "id", COLUMN_TEXT }, { "TENANT", "tenant", COLUMN_TEXT },
+    { "REGISTRY", "registry", COLUMN_TEXT }, { "USERNAME", "username", COLUMN_TEXT },
+};
+static const struct cli_column usage_columns[] = {
+    { "PROJECT", "project", COLUMN_TEXT }, { "CLASS", "class", COLUMN_TEXT },
+    { "DEVICE_S", "device_s", COLUMN_TEXT }, { "MILLI_MS", "milli_ms", COLUMN_TEXT },
+    { "SEGMENTS", "segments", COLUMN_TEXT }, { "PRICE/H", "price_micros_per_hour", COLUMN_MICROS },
+    { "AMOUNT", "amount_micros", COLUMN_MICROS },
+};
+static const struct cli_column segment_columns[] = {
+    { "WORKLOAD", "workload", COLUMN_TEXT }, { "CLASS", "class", COLUMN_TEXT },
+    { "CHARGE", "charge_milli", COLUMN_MILLI }, { "START", "start", COLUMN_TIME },
+    { "DURATION_MS", "duration_ms", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_TEXT },
+    { "AMOUNT", "amount_micros", COLUMN_MICROS },
+};
+static const struct cli_column audit_columns[] = {
+    { "SEQUENCE", "sequence", COLUMN_TEXT }, { "AT", "at", COLUMN_TIME },
+    { "ACTOR", "actor", COLUMN_TEXT }, { "ROLE", "role", COLUMN_TEXT },
+    { "VERB", "verb", COLUMN_TEXT }, { "OBJECT", "object", COLUMN_TEXT },
+};
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static const struct cli_option submit_options[] = {
+    TEXT("project", 'p', NULL, "PATH", "project it belongs to (default: one's tenant)"),
+    TEXT("name", 'n', NULL, "NAME", "for people; default: made from the command"),
+    TEXT("image", 'i', NULL, "NAME", "root file system"),
+    TEXT("profile", 0, NULL, "NAME", "a predefined shape; options override its fields"),
+    MILLI("gpus", 'g', "gpu_milli", "devices per member: 0.5 a fraction, 2 whole ones"),
+    MIB("gpu-memory", 0, "gpu_memory_mib", "instead: a fraction by memory"),
+    { "devices", 0, OPTION_DEVICES, OPTION_BODY, NULL, "NxSHARE", "2x0.5: two devices, half of each" },
+    { "class", 'c', OPTION_LIST, OPTION_BODY, "classes", "NAME,...", "resource classes, the best first" },
+    MILLI("cpus", 0, "cpu_milli", "cores per member"),
+    MIB("memory", 'm', "memory_mib", "memory per member"),
+    MIB("shm", 0, "shm_mib", "size of /dev/shm"),
+    NUMBER("members", 'N', NULL, "of a gang: they start together"),
+    NUMBER("members-min", 0, "members_min", "of an elastic gang"),
+    NUMBER("count", 0, NULL, "an array of that many workloads; BERTH_ARRAY_INDEX tells them apart"),
+    NUMBER("priority", 0, NULL, "inside the project, 0 to 1000; default 50"),
+    SPAN("time-limit", 't', "time_limit_s", "of each attempt"),
+    SPAN("grace", 0, "grace_s", "between TERM and KILL"),
+    NUMBER("retries", 0, NULL, "after failures of its own"),
+    { "env", 'e', OPTION_PAIRS, OPTION_BODY, NULL, "NAME=VALUE", "environment; may be repeated" },
+    { "label", 'l', OPTION_PAIRS, OPTION_BODY, "labels", "NAME=VALUE", "for searching; may be repeated" },
+    { "mount", 'v', OPTION_MOUNT, OPTION_BODY, "mounts", "VOLUME:PATH[:ro]", "own volumes; may be repeated" },
+    { "after", 0, OPTION_DEPENDS, OPTION_BODY, "depends_on", "[WHEN:]ID", "start after: ok (default), any or failed" },
+    TEXT("workdir", 'w', NULL, "PATH", "working directory"),
+    TEXT("preemptible", 0, NULL, "WHEN", "always (default) or never"),
+    TEXT("restart", 0, NULL, "WHEN", "on_failure (default) or never"),
+    TEXT("on-contact-loss", 0, "on_contact_loss", "HOW", "restart (default), fence or keep"),
+    SPAN("fence-after", 0, "fence_after_s", "with fence: when the work stops by itself"),
+    FLAG("hold", 0, "is_held", "do not start it before `berth release`"),
+    LOCAL("upload", 'u', "DIR", "code to run in: .gitignore is respected"),
+    LOCAL("file", 'f', "FILE", "the specification as YAML; options override it"),
+    LOCAL_FLAG("wait", 'W', "wait until it ends; exit 0 only if it succeeded"),
+    LOCAL_FLAG("follow", 0, "print its output as it comes, then as --wait"),
+};
+static const struct cli_option list_options[] = {
+    QUERY("project", 'p', NULL, "PATH", "with all that is below it"),
+    QUERY("state", 0, NULL, "STATE,...", "queued, running, failed, ..."),
+    QUERY("label", 'l', NULL, "NAME=VALUE", "with this label"),
+    QUERY("array", 0, NULL, "ID", "elements of this array"),
+    QUERY("user", 0, NULL, "NAME", "of this user"),
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
+    QUERY_FLAG("history", 0, NULL, "ended work out of the store"),
+};
+static const struct cli_option log_options[] = {
+    LOCAL("member", 0, "RANK", "of a gang; default 0"),
+    LOCAL("attempt", 0, "N", "default: the latest"),
+    LOCAL("stream", 0, "NAME", "stdout or stderr; default both"),
+    LOCAL("tail", 0, "BYTES", "only the last so many bytes"),
+    LOCAL_FLAG("follow", 'f', "go on as it grows"),
+    LOCAL_FLAG("raw", 0, "control characters as they are, also on a terminal"),
+};
+static const struct cli_option wait_options[] = {
+    LOCAL("timeout", 0, "TIME", "give up after this (exit 1)"),
+};
+static const struct cli_option reason_options[] = {
+    TEXT("reason", 'r', NULL, "TEXT", "for people, kept in the audit"),
+};
+static const struct cli_option drain_options[] = {
+    TEXT("reason", 'r', NULL, "TEXT", "for people, kept in the audit"),
+    SPAN("deadline", 0, "deadline_s", "then what still runs is evicted and queued again"),
+};
+static const struct cli_option confirm_options[] = {
+    LOCAL_FLAG("yes", 'y', "do not ask"),
+};
+static const struct cli_option node_remove_options[] = {
+    QUERY_FLAG("force", 0, NULL, "although work is on it"),
+    LOCAL_FLAG("yes", 'y', "do not ask"),
+};
+static const struct cli_option exec_options[] = {
+    LOCAL("member", 0, "RANK", "of a gang; default 0"),
+    LOCAL_FLAG("tty", 't', "a terminal (default: when ours is one)"),
+    LOCAL_FLAG("no-tty", 'T', "no terminal"),
+};
+static const struct cli_option copy_options[] = {
+    LOCAL("member", 0, "RANK", "of a gang; default 0"),
+};
+static const struct cli_option quota_options[] = {
+    { "quota", 0, OPTION_QUOTA, OPTION_BODY, "quota_milli", "CLASS=N", "guarantee" },
+    { "limit", 0, OPTION_QUOTA, OPTION_BODY, "limit_milli", "CLASS=N|none", "ceiling" },
+    { "lend-limit", 0, OPTION_QUOTA, OPTION_BODY, "lend_limit_milli", "CLASS=N|none", "how much of it others may borrow" },
+    { "weight", 0, OPTION_QUOTA, OPTION_BODY, "over_quota_weight", "CLASS=N", "in dividing what is left over" },
+    NUMBER("priority", 0, NULL, "among siblings, 0 to 1000"),
+    FLAG("force", 0, "is_forced", "accept more than there is, and mark it"),
+};
+static const struct cli_option tenant_query[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
+};
+static const struct cli_option tenant_remove_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
+    LOCAL_FLAG("yes", 'y', "do not ask"),
+};
+static const struct cli_option class_options[] = {
+    TEXT("vendor", 0, NULL, "NAME", "nvidia, amd, ..."),
+    TEXT("kind", 0, NULL, "KIND", "gpu or cpu"),
+    MIB("memory", 'm', "memory_mib", "of one device"),
+    TEXT("slicing", 0, NULL, "HOW", "policed, mig or cooperative"),
+    NUMBER("price-micros", 0, "price_micros_per_hour", "of a whole device and hour, in millionths"),
+};
+static const struct cli_option pool_options[] = {
+    TEXT("class", 'c', NULL, "NAME", "of its devices"),
+    TEXT("site", 0, NULL, "KIND", "native (default), slurm, pbs, kubernetes, cloud"),
+};
+static const struct cli_option profile_options[] = {
+    TEXT("description", 'd', NULL, "TEXT", "for people"),
+    MILLI("gpus", 'g', "gpu_milli", "devices per member"),
+    MIB("gpu-memory", 0, "gpu_memory_mib", "instead: a fraction by memory"),
+    MILLI("cpus", 0, "cpu_milli", "cores per member"),
+    MIB("memory", 'm', "memory_mib", "memory per member"),
+    { "class", 'c', OPTION_LIST, OPTION_BODY, "classes", "NAME,...", "the best first" },
+    { "pool", 0, OPTION_LIST, OPTION_BODY, "pools", "NAME,...", "in order" },
+};
+static const struct cli_option token_options[] = {
+    TEXT("role", 0, NULL, "ROLE", "member (default) or admin"),
+    TEXT("tenant", 0, NULL, "NAME", "of members"),
+    TEXT("user", 0, NULL, "NAME", "who acts with it"),
+    TEXT("name", 'n', NULL, "TEXT", "what it is for"),
+    SPAN("expires", 0, "expires_s", "from now; default never"),
+};
+static const struct cli_option join_token_options[] = {
+    TEXT("pool", 0, NULL, "NAME", "that the node enters (default: by its class)"),
+    TEXT("name", 'n', NULL, "TEXT", "what it is for"),
+    SPAN("expires", 0, "expires_s", "from now; default an hour"),
+};
+static const struct cli_option volume_options[] = {
+    TEXT("tenant", 0, NULL, "NAME", "default: one's own"),
+    MIB("quota", 0, "quota_mib", "at most so much"),
+};
+static const struct cli_option import_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "whose it becomes (operators: everybody's unless given)"),
+};
+static const struct cli_option image_options[] = {
+    TEXT("source", 0, NULL, "REFERENCE", "registry/name@sha256:... of a registry"),
+    TEXT("manifest", 0, NULL, "SHA256", "of its manifest"),
+    TEXT("tenant", 0, NULL, "NAME", "default: one's own; operators: for all"),
+};
+static const struct cli_option credential_options[] = {
+    TEXT("username", 0, NULL, "NAME", "at the registry"),
+    TEXT("tenant", 0, NULL, "NAME", "default: one's own"),
+    LOCAL("password-file", 0, "FILE", "`-` for standard input (the default)"),
+};
+static const struct cli_option usage_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
+    QUERY("project", 'p', NULL, "PATH", "with all below it"),
+    QUERY("class", 'c', NULL, "NAME", "only of this class"),
+};
+static const struct cli_option segment_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
+    QUERY("project", 'p', NULL, "PATH", "of this project"),
+    QUERY("workload", 0, NULL, "ID", "of this workload"),
+};
+static const struct cli_option device_list_options[] = {
+    QUERY("node", 0, NULL, "NAME", "of this node"), QUERY("class", 'c', NULL, "NAME", "of this class"),
+};
+static const struct cli_option node_list_options[] = {
+    QUERY("pool", 0, NULL, "NAME", "of this pool"),
+    QUERY("contact", 0, NULL, "STATE", "never, ok, unknown or lost"),
+};
+static const struct cli_option settings_options[] = {
+    SPAN("grace", 0, "grace_s", "between TERM and KILL"),
+    SPAN("kill-confirm", 0, "kill_confirm_s", "for a killed process to be gone"),
+    SPAN("min-runtime", 0, "min_runtime_s", "that borrowed work is left in peace by claims above quota"),
+    SPAN("min-runtime-in-quota", 0, "min_runtime_in_quota_s", "and by claims within quota"),
+    SPAN("start-timeout", 0, "start_timeout_s", "from grant to running"),
+    SPAN("lost-after", 0, "lost_after_s", "without contact, until a node is declared lost"),
+    SPAN("unknown-after", 0, "unknown_after_s", "without contact, until a node gets no new work"),
+    SPAN("backoff-base", 0, "backoff_base_s", "the n-th failure waits base times 2 to the n"),
+    SPAN("backoff-max", 0, "backoff_max_s", "and at most this"),
+    TEXT("reclaim-to", 0, "reclaim_to", "WHAT", "quota or fair_share"),
+    TEXT("placement", 0, NULL, "NAME", "first_fit or best_fit"),
+};
+static const struct cli_option apply_options[] = {
+    LOCAL("file", 'f', "FILE", "manifests, several documents a file; `-` for standard input"),
+    LOCAL_FLAG("dry-run", 0, "show what would change, change nothing"),
+};
+static const struct cli_option event_options[] = {
+    LOCAL("after", 0, "SEQUENCE", "resume behind this one"),
+    LOCAL("workload", 0, "ID", "only of this workload"),
+    LOCAL("count", 'n', "N", "end after so many"),
+};
+
+/* ---- commands ------------------------------------------------------------------------------------ */
+
+#define COMMAND static const struct cli_command
+
+COMMAND submit = { NULL, "submit", .arguments = "[--] [COMMAND...]", .arguments_max = CLI_ARGUMENTS_MAX,
+    .summary = "submit work; prints its id", OPTIONS(submit_options), .run = run_submit,
+    .examples = "  berth submit -p amber -i debian-12 -g 1 -- python3 train.py\n"
+                "  berth submit -p amber -i debian-12 -g 0.5 --upload . --follow -- ./run.sh\n"
+                "  berth submit -p amber -i debian-12 --members 4 -g 8 -- torchrun main.py" };
+COMMAND list = { NULL, "list", .summary = "workloads, the newest first", OPTIONS(list_options),
+    .method = "GET", .path = "/v1/workloads", COLUMNS(workload_columns),
+    .examples = "  berth list --state queued,running\n  berth list -p amber -o json" };
+COMMAND show = { NULL, "show", ARGUMENTS("WORKLOAD..."), .summary = "everything about a workload",
+    .method = "GET", .path = "/v1/workloads/{}", .examples = "  berth show train" };
+COMMAND logs = { NULL, "logs", ARGUMENT("WORKLOAD"), .summary = "what a workload wrote",
+    OPTIONS(log_options), .run = run_logs, .examples = "  berth logs --follow train" };
+COMMAND wait_for = { NULL, "wait", ARGUMENTS("WORKLOAD..."),
+    .summary = "wait until they end; exit 0 only if all succeeded", OPTIONS(wait_options),
+    .run = run_wait, .examples = "  berth wait $(berth submit ... )" };
+COMMAND cancel = { NULL, "cancel", ARGUMENTS("WORKLOAD..."), .summary = "end work, in any state",
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/cancel", COLUMNS(workload_columns) };
+COMMAND hold = { NULL, "hold", ARGUMENTS("WORKLOAD..."), .summary = "keep waiting work from starting",
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/hold", COLUMNS(workload_columns) };
+COMMAND release = { NULL, "release", ARGUMENTS("WORKLOAD..."), .summary = "let held work start",
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/release", COLUMNS(workload_columns) };
+COMMAND requeue = { NULL, "requeue", ARGUMENTS("WORKLOAD..."), .summary = "stop work and let it start again",
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/requeue", COLUMNS(workload_columns) };
+COMMAND explain = { NULL, "explain", ARGUMENT("WORKLOAD"), .summary = "why it waits, with numbers",
+    .method = "GET", .path = "/v1/workloads/{}/explain", COLUMNS(explain_columns) };
+COMMAND exec = { NULL, "exec", .arguments = "WORKLOAD -- COMMAND...", .arguments_min = 2,
+    .arguments_max = CLI_ARGUMENTS_MAX, .summary = "run a command inside running work", OPTIONS(exec_options),
+    .run = run_exec, .examples = "  berth exec train -- nvidia-smi\n  berth exec -t train -- bash" };
+COMMAND cp = { NULL, "cp", .arguments = "FROM TO", .arguments_min = 2, .arguments_max = 2,
+    .summary = "copy files to or from running work (WORKLOAD:PATH)", OPTIONS(copy_options), .run = run_cp,
+    .examples = "  berth cp train:/workspace/model.pt .\n  berth cp data/ train:/tmp" };
+COMMAND top = { NULL, "top", .summary = "use of each project and class", .run = run_top };
+COMMAND status = { NULL, "status", .summary = "the installation in numbers", .method = "GET", .path = "/v1/status" };
+COMMAND whoami = { NULL, "whoami", .summary = "whom the controller takes you for", .method = "GET", .path = "/v1/whoami" };
+COMMAND apply = { NULL, "apply", .summary = "make things as a file says", OPTIONS(apply_options), .run = run_apply,
+    .examples = "  berth apply -f tenants.yaml --dry-run\n  berth apply -f tenants.yaml" };
+COMMAND events = { NULL, "events", .summary = "the change feed, as lines of JSON", OPTIONS(event_options), .run = run_events };
+COMMAND doctor = { NULL, "doctor", .summary = "check this installation", .run = run_doctor };
+COMMAND completion = { NULL, "completion", ARGUMENT("SHELL"), .summary = "completion for bash or zsh", .run = run_completion,
+    .examples = "  berth completion bash >/etc/bash_completion.d/berth" };
+
+COMMAND tenant_create = { "tenant", "create", ARGUMENT("NAME"), .summary = "create a tenant", OPTIONS(quota_options),
+    .method = "POST", .path = "/v1/tenants", .argument_field = "path", COLUMNS(project_columns),
+    .examples = "  berth tenant create amber --quota h100-80g=8 --limit h100-80g=16" };
+COMMAND tenant_list = { "tenant", "list", .summary = "tenants", .method = "GET", .path = "/v1/tenants", COLUMNS(project_columns) };
+COMMAND tenant_show = { "tenant", "show", ARGUMENTS("NAME..."), .summary = "a tenant, with quotas and use", .method = "GET", .path = "/v1/tenants/{}" };
+COMMAND tenant_remove = { "tenant", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty tenant", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/tenants/{}" };
+COMMAND project_create = { "project", "create", ARGUMENT("PATH"), .summary = "create a project; its parents must exist", OPTIONS(quota_options),
+    .method = "POST", .path = "/v1/projects", .argument_field = "path", COLUMNS(project_columns),
+    .examples = "  berth project create amber/vision --quota h100-80g=4" };
+COMMAND project_list = { "project", "list", .summary = "projects, parents first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/projects", COLUMNS(project_columns) };
+COMMAND project_show = { "project", "show", ARGUMENTS("PATH..."), .summary = "a project, with quotas and use", .method = "GET", .path = "/v1/projects/{}" };
+COMMAND project_remove = { "project", "remove", ARGUMENTS("PATH..."), .summary = "remove an empty project", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/projects/{}" };
+COMMAND quota_set = { "quota", "set", ARGUMENT("PATH"), .summary = "change quotas of a tenant or project; what is not named stays", OPTIONS(quota_options),
+    .method = "PATCH", .path = "/v1/projects/{}", COLUMNS(project_columns),
+    .examples = "  berth quota set amber --quota h100-80g=8 --limit h100-80g=none" };
+COMMAND quota_show = { "quota", "show", ARGUMENTS("PATH..."), .summary = "quotas of a tenant or project, with use", .run = run_quota_show };
+COMMAND class_list = { "class", "list", .summary = "resource classes, with capacity", .method = "GET", .path = "/v1/classes", COLUMNS(class_columns) };
+COMMAND class_show = { "class", "show", ARGUMENTS("NAME..."), .summary = "a class", .method = "GET", .path = "/v1/classes/{}" };
+COMMAND class_set = { "class", "set", ARGUMENT("NAME"), .summary = "create or change a class", OPTIONS(class_options),
+    .method = "PUT", .path = "/v1/classes/{}", COLUMNS(class_columns), .examples = "  berth class set h100-80g --price-micros 2500000" };
+COMMAND class_remove = { "class", "remove", ARGUMENTS("NAME..."), .summary = "remove a class that nothing uses", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/classes/{}" };
+COMMAND pool_list = { "pool", "list", .summary = "pools of nodes", .method = "GET", .path = "/v1/pools", COLUMNS(pool_columns) };
+COMMAND pool_set = { "pool", "set", ARGUMENT("NAME"), .summary = "create or change a pool", OPTIONS(pool_options), .method = "PUT", .path = "/v1/pools/{}", COLUMNS(pool_columns) };
+COMMAND pool_remove = { "pool", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty pool", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/pools/{}" };
+COMMAND profile_list = { "profile", "list", .summary = "shapes that users pick", .method = "GET", .path = "/v1/profiles", COLUMNS(profile_columns) };
+COMMAND profile_set = { "profile", "set", ARGUMENT("NAME"), .summary = "create or change a profile", OPTIONS(profile_options), .method = "PUT", .path = "/v1/profiles/{}", COLUMNS(profile_columns) };
+COMMAND profile_remove = { "profile", "remove", ARGUMENTS("NAME..."), .summary = "remove a profile", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/profiles/{}" };
+COMMAND node_list = { "node", "list", .summary = "nodes, with devices and use", OPTIONS(node_list_options), .method = "GET", .path = "/v1/nodes", COLUMNS(node_columns) };
+COMMAND node_show = { "node", "show", ARGUMENTS("NODE..."), .summary = "a node", .method = "GET", .path = "/v1/nodes/{}" };
+COMMAND node_join_token = { "node", "join-token", .summary = "a token with which one machine can become a node", OPTIONS(join_token_options), .run = run_token_create, .path = "/v1/join-tokens",
+    .examples = "  berth node join-token -q | ssh n1 berth-agent join --server ctl --token-file - --ca ca.pem" };
+COMMAND node_cordon = { "node", "cordon", ARGUMENTS("NODE..."), .summary = "no new work on a node", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/cordon", COLUMNS(node_columns) };
+COMMAND node_uncordon = { "node", "uncordon", ARGUMENTS("NODE..."), .summary = "new work again", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/uncordon", COLUMNS(node_columns) };
+COMMAND node_drain = { "node", "drain", ARGUMENTS("NODE..."), .summary = "empty a node for maintenance", OPTIONS(drain_options), .method = "POST", .path = "/v1/nodes/{}/drain", COLUMNS(node_columns) };
+COMMAND node_undrain = { "node", "undrain", ARGUMENTS("NODE..."), .summary = "end a drain", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/undrain", COLUMNS(node_columns) };
+COMMAND node_confirm = { "node", "confirm-lost", ARGUMENTS("NODE..."), .summary = "say that nothing of a lost node can still run", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/confirm-lost", COLUMNS(node_columns) };
+COMMAND node_remove = { "node", "remove", ARGUMENTS("NODE..."), .summary = "remove a node; it has to join again", OPTIONS(node_remove_options), .run = run_remove, .path = "/v1/nodes/{}" };
+COMMAND device_list = { "device", "list", .summary = "devices of all nodes", OPTIONS(device_list_options), .method = "GET", .path = "/v1/devices", COLUMNS(device_columns) };
+COMMAND device_hold = { "device", "hold", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "keep a device out of use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns) };
+COMMAND device_release = { "device", "release", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "put a device back into use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns) };
+COMMAND allocation_list = { "allocation", "list", .summary = "what the nodes hold now", .method = "GET", .path = "/v1/allocations", COLUMNS(allocation_columns) };
+COMMAND token_create = { "token", "create", .summary = "make a token; its secret is shown once", OPTIONS(token_options), .run = run_token_create, .path = "/v1/tokens",
+    .examples = "  export BERTH_TOKEN=$(berth token create --tenant amber --user ada -q)" };
+COMMAND token_list = { "token", "list", .summary = "tokens, never their secrets", OPTIONS(tenant_query), .method = "GET", .path = "/v1/tokens", COLUMNS(token_columns) };
+COMMAND token_revoke = { "token", "revoke", ARGUMENTS("ID..."), .summary = "revoke tokens, at once", .method = "DELETE", .path = "/v1/tokens/{}" };
+COMMAND volume_create = { "volume", "create", ARGUMENT("NAME"), .summary = "create a volume", OPTIONS(volume_options), .method = "POST", .path = "/v1/volumes", .argument_field = "name", COLUMNS(volume_columns) };
+COMMAND volume_list = { "volume", "list", .summary = "volumes", OPTIONS(tenant_query), .method = "GET", .path = "/v1/volumes", COLUMNS(volume_columns) };
+COMMAND volume_put = { "volume", "put", .arguments = "NAME FROM [PATH]", .arguments_min = 2, .arguments_max = 3, .summary = "copy files into a volume", OPTIONS(tenant_query), .run = run_volume_put };
+COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_min = 3, .arguments_max = 3, .summary = "copy files out of a volume", OPTIONS(tenant_query), .run = run_volume_get };
+COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}" };
+COMMAND image_import = { "image", "import", .arguments = "NAME PATH", .arguments_min = 2, .arguments_max = 2, .summary = "upload a directory, a tarball, an OCI layout or archive as an image", OPTIONS(import_options), .run = run_image_import, COLUMNS(image_columns),
+    .examples = "  berth image import debian-12 debian-12.tar" };
+COMMAND image_set = { "image", "set", ARGUMENT("NAME"), .summary = "name an image of a registry", OPTIONS(image_options), .method = "POST", .path = "/v1/images", .argument_field = "name", COLUMNS(image_columns) };
+COMMAND image_list = { "image", "list", .summary = "images, one's own and those offered to all", OPTIONS(tenant_query), .method = "GET", .path = "/v1/images", COLUMNS(image_columns) };
+COMMAND image_remove = { "image", "remove", ARGUMENTS("NAME..."), .summary = "remove an image; running work is not touched", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/images/{}" };
+COMMAND credential_set = { "credential", "set", ARGUMENT("REGISTRY"), .summary = "set the login at a private registry", OPTIONS(credential_options), .run = run_credential_set, COLUMNS(credential_columns),
+    .examples = "  berth credential set registry.example.org --username ci <password.txt" };
+COMMAND credential_list = { "credential", "list", .summary = "logins, never their passwords", OPTIONS(tenant_query), .method = "GET", .path = "/v1/credentials", COLUMNS(credential_columns) };
+COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}" };
+COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns) };
+COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a line: what is billed", OPTIONS(segment_options), .method = "GET", .path = "/v1/usage/segments", COLUMNS(segment_columns) };
+COMMAND invoice_show = { "invoice", "show", .arguments = "[TENANT]", .arguments_max = 1, .summary = "what a tenant's use costs so far", .run = run_invoice };
+COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/audit", COLUMNS(audit_columns) };
+COMMAND settings_show = { "settings", "show", .summary = "settings of the installation", .method = "GET", .path = "/v1/settings" };
+COMMAND settings_set = { "settings", "set", .summary = "change settings; what is not named stays", OPTIONS(settings_options), .method = "PATCH", .path = "/v1/settings" };
+/* clang-format on */
+
+const struct cli_command *const cli_commands[] = {
+    &submit,
+    &list,
+    &show,
+    &logs,
+    &wait_for,
+    &cancel,
+    &hold,
+    &release,
+    &requeue,
+    &explain,
+    &exec,
+    &cp,
+    &top,
+    &status,
+    &whoami,
+    &apply,
+    &events,
+    &doctor,
+    &completion,
+    &tenant_create,
+    &tenant_list,
+    &tenant_show,
+    &tenant_remove,
+    &project_create,
+    &project_list,
+    &project_show,
+    &project_remove,
+    &quota_set,
+    &quota_show,
+    &class_list,
+    &class_show,
+    &class_set,
+    &class_remove,
+    &pool_list,
+    &pool_set,
+    &pool_remove,
+    &profile_list,
+    &profile_set,
+    &profile_remove,
+    &node_list,
+    &node_show,
+    &node_join_token,
+    &node_cordon,
+    &node_uncordon,
+    &node_drain,
+    &node_undrain,
+    &node_confirm,
+    &node_remove,
+    &device_list,
+    &device_hold,
+    &device_release,
+    &allocation_list,
+    &token_create,
+    &token_list,
+    &token_revoke,
+    &volume_create,
+    &volume_list,
+    &volume_put,
+    &volume_get,
+    &volume_remove,
+    &image_import,
+    &image_set,
+    &image_list,
+    &image_remove,
+    &credential_set,
+    &credential_list,
+    &credential_remove,
+    &usage_report,
+    &usage_segments,
+    &invoice_show,
+    &audit_list,
+    &settings_show,
+    &settings_set,
+    NULL,
+};

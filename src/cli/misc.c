@@ -1,0 +1,204 @@
+/* misc.c - small commands that need a little more than their row says. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/special.h"
+#include "os/fd.h"
+#include "os/file.h"
+
+enum { SECRET_MAX = 4096 };
+
+/* Removing cannot be undone: a person is asked, a script says --yes. */
+static bool is_confirmed(struct cli *cli)
+{
+    char answer[16] = "";
+    if (cli_has(cli, "yes"))
+        return true;
+    if (isatty(STDIN_FILENO) != 1) {
+        (void)cli_usage(cli, "this cannot be undone: say --yes");
+        return false;
+    }
+    (void)fprintf(stderr, "remove %s%s? [y/N] ", cli->arguments[0],
+                  cli->argument_count > 1 ? " and others" : "");
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+enum cli_exit run_remove(struct cli *cli)
+{
+    if (!is_confirmed(cli))
+        return CLI_USAGE;
+    struct cli_command remove = *cli->command;
+    remove.method = "DELETE";
+    cli->command = &remove;
+    return cli_run_request(cli);
+}
+
+enum cli_exit run_token_create(struct cli *cli)
+{
+    struct error e = { 0 };
+    AUTO(json) json_t *body = json_object();
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    enum err rc = cli_body(cli, body, &e);
+    if (rc == ERR_OK)
+        rc = cli_request(cli, "POST", cli->command->path, body, &answer, &e);
+    if (rc != ERR_OK)
+        return cli_fail(&e);
+    const char *secret = json_string_value(json_object_get(answer.json, "secret"));
+    if (cli->format != CLI_TABLE) {
+        cli_print(cli, answer.json, NULL, 0);
+    } else {
+        (void)printf("%s\n", secret != NULL ? secret : "");
+        if (!cli->is_quiet)
+            (void)fputs("berth: this is the only time the token is shown\n", stderr);
+    }
+    return CLI_OK;
+}
+
+enum cli_exit run_device_hold(struct cli *cli)
+{
+    struct cli_command action = *cli->command;
+    AUTO(buf) struct buf path = { 0 };
+    buf_add_text(&path, "/v1/nodes/");
+    cli_encode(&path, str_of(cli->arguments[0]));
+    buf_add_text(&path, "/devices/{}/");
+    buf_add_text(&path, cli->command->verb);
+    action.method = "POST";
+    action.path = path.data;
+    cli->command = &action;
+    cli->arguments++;
+    cli->argument_count--;
+    return cli_run_request(cli);
+}
+
+static const struct cli_column quota_columns[] = {
+    { "PATH", "path", COLUMN_TEXT },
+    { "CLASS", "class", COLUMN_TEXT },
+    { "QUOTA", "quota_milli", COLUMN_MILLI },
+    { "LIMIT", "limit_milli", COLUMN_MILLI },
+    { "LEND", "lend_limit_milli", COLUMN_MILLI },
+    { "WEIGHT", "over_quota_weight", COLUMN_TEXT },
+    { "ALLOCATED", "allocated_milli", COLUMN_MILLI },
+    { "BORROWED", "borrowed_milli", COLUMN_MILLI },
+    { "PENDING", "pending_milli", COLUMN_MILLI },
+};
+
+/* One row a project and class. */
+static void quota_rows(const json_t *project, json_t *rows)
+{
+    const json_t *quotas = json_object_get(project, "quotas");
+    for (size_t i = 0; i < json_array_size(quotas); i++) {
+        json_t *row = json_copy(json_array_get(quotas, i));
+        (void)json_object_set(row, "path", json_object_get(project, "path"));
+        (void)json_array_append_new(rows, row);
+    }
+}
+
+enum cli_exit run_quota_show(struct cli *cli)
+{
+    AUTO(json) json_t *rows = json_array();
+    enum cli_exit worst = CLI_OK;
+    for (int i = 0; i < cli->argument_count; i++) {
+        struct error e = { 0 };
+        AUTO(cli_answer) struct cli_answer answer = { 0 };
+        AUTO(buf) struct buf target = { 0 };
+        buf_add_text(&target, "/v1/projects/");
+        cli_encode(&target, str_of(cli->arguments[i]));
+        if (cli_request(cli, "GET", target.data, NULL, &answer, &e) != ERR_OK)
+            worst = MAX_OF(worst, cli_fail(&e));
+        else
+            quota_rows(answer.json, rows);
+    }
+    cli_print(cli, rows, quota_columns, COUNT_OF(quota_columns));
+    return worst;
+}
+
+enum cli_exit run_top(struct cli *cli)
+{
+    struct error e = { 0 };
+    AUTO(json) json_t *projects = NULL;
+    AUTO(json) json_t *rows = json_array();
+    enum err rc = cli_list(cli, "/v1/projects?limit=1000", &projects, &e);
+    if (rc != ERR_OK)
+        return cli_fail(&e);
+    for (size_t i = 0; i < json_array_size(projects); i++)
+        quota_rows(json_array_get(projects, i), rows);
+    cli_print(cli, rows, quota_columns, COUNT_OF(quota_columns));
+    return CLI_OK;
+}
+
+static const struct cli_column invoice_columns[] = {
+    { "PROJECT", "project", COLUMN_TEXT },
+    { "CLASS", "class", COLUMN_TEXT },
+    { "MILLI_MS", "milli_ms", COLUMN_TEXT },
+    { "PRICE/H", "price_micros_per_hour", COLUMN_MICROS },
+    { "AMOUNT", "amount_micros", COLUMN_MICROS },
+};
+
+enum cli_exit run_invoice(struct cli *cli)
+{
+    struct error e = { 0 };
+    AUTO(buf) struct buf target = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    buf_add_text(&target, "/v1/bill");
+    if (cli->argument_count > 0) {
+        buf_add_text(&target, "?tenant=");
+        cli_encode(&target, str_of(cli->arguments[0]));
+    }
+    enum err rc = cli_request(cli, "GET", target.data, NULL, &answer, &e);
+    if (rc != ERR_OK)
+        return cli_fail(&e);
+    if (cli->format != CLI_TABLE) {
+        cli_print(cli, answer.json, NULL, 0);
+        return CLI_OK;
+    }
+    static const struct cli_column total[] = { { "TENANT", "tenant", COLUMN_TEXT },
+                                               { "UNTIL", "until", COLUMN_TIME },
+                                               { "TOTAL", "total_micros", COLUMN_MICROS } };
+    cli_print(cli, json_object_get(answer.json, "lines"), invoice_columns,
+              COUNT_OF(invoice_columns));
+    (void)puts("");
+    cli_print(cli, answer.json, total, COUNT_OF(total));
+    return CLI_OK;
+}
+
+static enum err password_read(const char *path, struct buf *out, struct error *e)
+{
+    char bytes[SECRET_MAX];
+    size_t got = 0;
+    enum err rc = ERR_OK;
+    if (path == NULL || strcmp(path, "-") == 0) {
+        rc = fd_read_full(STDIN_FILENO, bytes, sizeof(bytes), &got, e);
+        buf_add(out, bytes, got);
+        explicit_bzero(bytes, sizeof(bytes));
+    } else {
+        rc = file_read(path, SECRET_MAX, out, e);
+    }
+    while (out->size > 0 && out->data[out->size - 1] == '\n')
+        out->data[--out->size] = '\0';
+    if (rc == ERR_OK && out->size == 0)
+        return err_set(e, ERR_INVALID, "the password is empty");
+    return rc;
+}
+
+enum cli_exit run_credential_set(struct cli *cli)
+{
+    struct error e = { 0 };
+    AUTO(json) json_t *body = json_object();
+    AUTO(buf) struct buf password = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    enum err rc = cli_body(cli, body, &e);
+    if (rc == ERR_OK)
+        rc = password_read(cli_get(cli, "password-file"), &password, &e);
+    if (rc == ERR_OK) {
+        (void)json_object_set_new(body, "registry", json_string(cli->arguments[0]));
+        (void)json_object_set_new(body, "password", json_stringn(password.data, password.size));
+        rc = cli_request(cli, "POST", "/v1/credentials", body, &answer, &e);
+    }
+    if (password.size > 0)
+        explicit_bzero(password.data, password.size);
+    if (rc != ERR_OK)
+        return cli_fail(&e);
+    cli_print(cli, answer.json, cli->command->columns, cli->command->column_count);
+    return CLI_OK;
+}

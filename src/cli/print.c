@@ -1,0 +1,310 @@
+/* print.c - answers as tables, JSON or YAML; output of workloads made safe for a terminal. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "os/clock.h"
+#include "os/fd.h"
+
+bool cli_is_terminal(void)
+{
+    return isatty(STDOUT_FILENO) == 1;
+}
+
+const json_t *cli_field(const json_t *object, const char *path)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    struct str rest = str_of(path);
+    while (object != NULL && rest.size > 0)
+        object = json_object_get(object, str_c(&arena, str_cut(&rest, '.')));
+    return object;
+}
+
+/* ---- cells ------------------------------------------------------------------------------------- */
+
+/* 1500 -> "1.5", 2000 -> "2", -1 -> "-" */
+static void add_milli(struct buf *out, int64_t milli)
+{
+    if (milli < 0) {
+        buf_add_char(out, '-');
+        return;
+    }
+    buf_format(out, "%lld", (long long)(milli / 1000));
+    if (milli % 1000 != 0) {
+        buf_format(out, ".%03lld", (long long)(milli % 1000));
+        while (out->data[out->size - 1] == '0')
+            out->data[--out->size] = '\0';
+    }
+}
+
+static void add_span(struct buf *out, int64_t seconds)
+{
+    static const struct {
+        int64_t seconds;
+        char unit;
+    } units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        if (seconds < units[i].seconds && i + 1 < COUNT_OF(units))
+            continue;
+        buf_format(out, "%lld%c", (long long)(seconds / units[i].seconds), units[i].unit);
+        int64_t rest = seconds % units[i].seconds;
+        if (i + 1 < COUNT_OF(units) && rest / units[i + 1].seconds > 0)
+            buf_format(out, "%lld%c", (long long)(rest / units[i + 1].seconds), units[i + 1].unit);
+        return;
+    }
+}
+
+static void add_micros(struct buf *out, int64_t micros)
+{
+    const char *sign = micros < 0 ? "-" : "";
+    uint64_t whole = micros < 0 ? -(uint64_t)micros : (uint64_t)micros;
+    buf_format(out, "%s%llu.%06llu", sign, (unsigned long long)(whole / 1000000),
+               (unsigned long long)(whole % 1000000));
+}
+
+/* Nothing a server stores may move the cursor of whoever looks at it. */
+static void add_safe(struct buf *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20 || c == 0x7f)
+            buf_format(out, "\\x%02x", c);
+        else
+            buf_add_char(out, (char)c);
+    }
+}
+
+static void add_plain(struct buf *out, const json_t *value)
+{
+    if (json_is_string(value))
+        add_safe(out, json_string_value(value));
+    else if (json_is_integer(value))
+        buf_format(out, "%lld", (long long)json_integer_value(value));
+    else if (json_is_boolean(value))
+        buf_add_text(out, json_is_true(value) ? "yes" : "no");
+}
+
+static void add_list(struct buf *out, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        if (i > 0)
+            buf_add_char(out, ',');
+        if (json_is_object(item)) { /* holds and the like: by their kind */
+            const json_t *kind = json_object_get(item, "kind");
+            add_plain(out, kind != NULL ? kind : json_object_get(item, "class"));
+        } else {
+            add_plain(out, item);
+        }
+    }
+}
+
+static void add_cell(struct buf *out, const json_t *object, const struct cli_column *column)
+{
+    const json_t *value = cli_field(object, column->field);
+    size_t before = out->size;
+    int64_t number = json_integer_value(value);
+    if (value != NULL && !json_is_null(value)) {
+        switch (column->kind) {
+        case COLUMN_TEXT:
+            add_plain(out, value);
+            break;
+        case COLUMN_MILLI:
+            add_milli(out, number);
+            break;
+        case COLUMN_SECONDS:
+            if (number > 0)
+                add_span(out, number);
+            break;
+        case COLUMN_MICROS:
+            add_micros(out, number);
+            break;
+        case COLUMN_BYTES:
+            buf_format(out, "%lld MiB", (long long)((number + 1048575) / 1048576));
+            break;
+        case COLUMN_FLAG:
+            buf_add_text(out, json_is_true(value) ? "yes" : "");
+            break;
+        case COLUMN_LIST:
+            add_list(out, value);
+            break;
+        case COLUMN_TIME: { /* seconds are enough for people */
+            struct str time = str_of(json_string_value(value));
+            buf_add(out, time.data, MIN_OF(time.size, (size_t)19));
+            break;
+        }
+        }
+    }
+    if (out->size == before)
+        buf_add_char(out, '-');
+}
+
+static size_t width_of(struct str text)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < text.size; i++)
+        width += ((unsigned char)text.data[i] & 0xc0) != 0x80; /* one a character of UTF-8 */
+    return width;
+}
+
+static void print_rows(const json_t *array, const struct cli_column *columns, size_t column_count)
+{
+    size_t rows = json_array_size(array);
+    AUTO(arena) struct arena arena = { 0 };
+    struct str *cells = arena_new(&arena, rows * column_count, sizeof(*cells));
+    size_t *widths = arena_new(&arena, column_count, sizeof(*widths));
+    for (size_t c = 0; c < column_count; c++)
+        widths[c] = strlen(columns[c].head);
+    for (size_t i = 0; i < rows * column_count; i++) {
+        AUTO(buf) struct buf cell = { 0 };
+        size_t c = i % column_count;
+        add_cell(&cell, json_array_get(array, i / column_count), &columns[c]);
+        cells[i] = str_copy(&arena, buf_str(&cell));
+        widths[c] = MAX_OF(widths[c], width_of(cells[i]));
+    }
+    for (size_t c = 0; c < column_count; c++)
+        (void)printf("%-*s%s", c + 1 < column_count ? (int)widths[c] : 0, columns[c].head,
+                     c + 1 < column_count ? "  " : "\n");
+    for (size_t i = 0; i < rows * column_count; i++) {
+        size_t c = i % column_count;
+        bool is_last = c + 1 == column_count;
+        int padding = is_last ? 0 : (int)(widths[c] - width_of(cells[i]));
+        (void)printf("%.*s%*s%s", STR_ARG(cells[i]), padding, "", is_last ? "\n" : "  ");
+    }
+}
+
+/* ---- whole values --------------------------------------------------------------------------------- */
+
+/* Text that YAML would read as something else, or not at all, is quoted as JSON, which YAML reads. */
+static bool yaml_is_plain(const char *text)
+{
+    static const char *const words[] = { "true", "false", "null", "yes", "no", "on", "off", "~" };
+    if (text[0] == '\0' || strchr(" -?:,[]{}#&*!|>'\"%@`.+0123456789=<~", text[0]) != NULL)
+        return false;
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (strcasecmp(text, words[i]) == 0)
+            return false;
+    }
+    size_t length = strlen(text);
+    if (text[length - 1] == ' ' || text[length - 1] == ':')
+        return false;
+    for (const char *p = text; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20 || (p[0] == ':' && p[1] == ' ') ||
+            (p[0] == ' ' && p[1] == '#'))
+            return false;
+    }
+    return true;
+}
+
+static void yaml_scalar(const json_t *value)
+{
+    if (json_is_string(value) && yaml_is_plain(json_string_value(value))) {
+        (void)printf(" %s\n", json_string_value(value));
+        return;
+    }
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    (void)printf(" %s\n", text != NULL ? text : "null");
+    free(text);
+}
+
+static bool yaml_is_nested(const json_t *value)
+{
+    return (json_is_object(value) && json_object_size(value) > 0) ||
+           (json_is_array(value) && json_array_size(value) > 0);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the answer, whose depth was bounded when it was read */
+void cli_print_yaml(const json_t *value, unsigned indent)
+{
+    const char *key;
+    json_t *item;
+    size_t index;
+    if (!yaml_is_nested(value)) {
+        yaml_scalar(value);
+        return;
+    }
+    if (json_is_object(value)) {
+        json_object_foreach((json_t *)(uintptr_t)value, key, item)
+        {
+            (void)printf("%*s%s:", (int)indent, "", key);
+            if (yaml_is_nested(item))
+                (void)puts("");
+            cli_print_yaml(item, indent + 2);
+        }
+        return;
+    }
+    json_array_foreach(value, index, item)
+    {
+        (void)printf("%*s-", (int)indent, "");
+        if (yaml_is_nested(item))
+            (void)puts("");
+        cli_print_yaml(item, indent + 2);
+    }
+}
+
+static void print_json(const json_t *value)
+{
+    (void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    (void)puts("");
+}
+
+/* The word by which people call it: id first, else what names it. */
+static void print_name(const json_t *object)
+{
+    static const char *const keys[] = { "id", "name", "path", "digest", "sequence" };
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        const json_t *value = json_object_get(object, keys[i]);
+        AUTO(buf) struct buf text = { 0 };
+        add_plain(&text, value);
+        if (text.size > 0) {
+            (void)puts(text.data);
+            return;
+        }
+    }
+}
+
+static void print_names(const json_t *value)
+{
+    if (!json_is_array(value)) {
+        print_name(value);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(value); i++)
+        print_name(json_array_get(value, i));
+}
+
+void cli_print(const struct cli *cli, const json_t *value, const struct cli_column *columns,
+               size_t column_count)
+{
+    if (cli->is_quiet && cli->format == CLI_TABLE) {
+        print_names(value);
+    } else if (cli->format == CLI_JSON) {
+        print_json(value);
+    } else if (cli->format == CLI_YAML || (column_count == 0 && json_is_object(value))) {
+        cli_print_yaml(value, 0);
+    } else if (json_is_array(value)) {
+        print_rows(value, columns, column_count);
+    } else {
+        AUTO(json) json_t *one = json_array();
+        (void)json_array_append(one, (json_t *)(uintptr_t)value);
+        print_rows(one, columns, column_count);
+    }
+}
+
+enum err cli_write_log(struct str bytes, bool is_raw, struct error *e)
+{
+    if (is_raw || !cli_is_terminal())
+        return fd_write_full(STDOUT_FILENO, bytes.data, bytes.size, e);
+    AUTO(buf) struct buf safe = { 0 };
+    for (size_t i = 0; i < bytes.size; i++) {
+        unsigned char c = (unsigned char)bytes.data[i];
+        if ((c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7f)
+            buf_format(&safe, "\\x%02x", c);
+        else
+            buf_add_char(&safe, (char)c);
+    }
+    return fd_write_full(STDOUT_FILENO, safe.data, safe.size, e);
+}

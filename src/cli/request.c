@@ -1,0 +1,248 @@
+/* request.c - the connection to the controller, requests and their errors. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "model/cause.h"
+#include "os/file.h"
+#include "os/random.h"
+
+enum { ANSWER_MAX = 256 * 1024 * 1024, CA_MAX = 256 * 1024 };
+
+void cli_answer_done(struct cli_answer *answer)
+{
+    buf_done(&answer->body);
+    json_decref(answer->json);
+    answer->json = NULL;
+}
+
+void cli_encode(struct buf *out, struct str text)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if (c != '\0' && strchr(plain, c) != NULL)
+            buf_add_char(out, (char)c);
+        else
+            buf_format(out, "%%%02X", c);
+    }
+}
+
+/* "https://host", "https://host:port", "https://[v6]:port" */
+static enum err url_split(struct cli *cli, struct str rest, struct http_client_options *options,
+                          struct error *e)
+{
+    struct str host = rest;
+    int64_t port = 7878;
+    if (rest.size > 0 && rest.data[rest.size - 1] == '/')
+        host.size = --rest.size;
+    if (rest.size > 0 && rest.data[0] == '[') {
+        const char *end = memchr(rest.data, ']', rest.size);
+        if (end == NULL)
+            return err_set(e, ERR_INVALID, "server: a bracket is missing");
+        host = (struct str){ rest.data + 1, (size_t)(end - rest.data) - 1 };
+        rest = (struct str){ end + 1, rest.size - (size_t)(end - rest.data) - 1 };
+    } else {
+        const char *colon = memchr(rest.data, ':', rest.size);
+        if (colon != NULL)
+            host.size = (size_t)(colon - rest.data);
+        rest = (struct str){ rest.data + host.size, rest.size - host.size };
+    }
+    if (host.size == 0 ||
+        (rest.size > 0 &&
+         !str_to_i64((struct str){ rest.data + 1, rest.size - 1 }, 1, 65535, &port)))
+        return err_set(e, ERR_INVALID, "server: \"%s\" is not https://HOST:PORT", cli->server);
+    options->host = str_c(&cli->arena, host);
+    options->port = (uint16_t)port;
+    return ERR_OK;
+}
+
+enum err cli_connect(struct cli *cli, struct error *e)
+{
+    static const struct str unix_prefix = { "unix:", 5 };
+    static const struct str https_prefix = { "https://", 8 };
+    AUTO(buf) struct buf ca = { 0 };
+    struct http_client_options options = { 0 };
+    struct str server = str_of(cli->server);
+    if (cli->client != NULL)
+        return ERR_OK;
+    if (str_starts(server, unix_prefix)) {
+        options.unix_path = cli->server + unix_prefix.size;
+        return http_client_new(&options, &cli->client, e);
+    }
+    if (!str_starts(server, https_prefix))
+        return err_set(e, ERR_INVALID, "server: \"%s\" is neither https://HOST:PORT nor unix:PATH",
+                       cli->server);
+    if (cli->ca_file == NULL)
+        return err_set(e, ERR_INVALID,
+                       "the controller's authority is needed for %s: --ca FILE or BERTH_CA (its "
+                       "operator has it as ca.pem)",
+                       cli->server);
+    enum err rc = url_split(
+        cli, (struct str){ server.data + https_prefix.size, server.size - https_prefix.size },
+        &options, e);
+    if (rc == ERR_OK)
+        rc = file_read(cli->ca_file, CA_MAX, &ca, e);
+    if (rc != ERR_OK)
+        return rc;
+    options.ca_pem = buf_str(&ca);
+    return http_client_new(&options, &cli->client, e);
+}
+
+enum err cli_open(struct cli *cli, const struct http_client_request *request,
+                  struct http_client_response **out, struct error *e)
+{
+    enum err rc = cli_connect(cli, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct http_client_field fields[8];
+    struct http_client_request full = *request;
+    AUTO(buf) struct buf bearer = { 0 };
+    if (request->field_count + 1 > COUNT_OF(fields))
+        return err_set(e, ERR_LIMIT, "too many header fields");
+    if (request->field_count > 0)
+        memcpy(fields, request->fields, request->field_count * sizeof(fields[0]));
+    if (cli->token.size > 0) {
+        buf_add_text(&bearer, "Bearer ");
+        buf_add_str(&bearer, buf_str(&cli->token));
+        fields[full.field_count++] =
+            (struct http_client_field){ STR("authorization"), buf_str(&bearer) };
+    }
+    full.fields = fields;
+    rc = http_client_send(cli->client, &full, out, e);
+    if (bearer.size > 0)
+        explicit_bzero(bearer.data, bearer.size);
+    return rc != ERR_OK ? err_wrap(e, rc, "%s", cli->server) : ERR_OK;
+}
+
+static enum err code_of(unsigned status)
+{
+    switch (status) {
+    case 401:
+        return ERR_UNAUTHENTICATED;
+    case 403:
+        return ERR_DENIED;
+    case 404:
+        return ERR_NOT_FOUND;
+    case 409:
+    case 412:
+        return ERR_CONFLICT;
+    case 413:
+    case 507:
+        return ERR_LIMIT;
+    case 429:
+        return ERR_RATE;
+    case 502:
+    case 503:
+    case 504:
+        return ERR_UNAVAILABLE;
+    default:
+        return ERR_INVALID;
+    }
+}
+
+enum err cli_problem(unsigned status, const json_t *problem, struct error *e)
+{
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    const char *field = json_string_value(json_object_get(problem, "field"));
+    const char *name = json_string_value(json_object_get(problem, "cause"));
+    enum cause cause = CAUSE_NONE;
+    if (name != NULL)
+        (void)cause_parse(str_of(name), &cause); /* one of a newer server is told all the same */
+    enum err code = code_of(status);
+    if (detail == NULL)
+        return err_set(e, code, "the controller answered with status %u", status);
+    bool is_prefixed = field != NULL && strncmp(detail, field, strlen(field)) == 0;
+    (void)err_cause(e, code, cause, "%s%s%s%s%s%s", field != NULL && !is_prefixed ? field : "",
+                    field != NULL && !is_prefixed ? ": " : "", detail, name != NULL ? " (" : "",
+                    name != NULL ? name : "", name != NULL ? ")" : "");
+    return code;
+}
+
+enum err cli_request(struct cli *cli, const char *method, const char *target, const json_t *body,
+                     struct cli_answer *answer, struct error *e)
+{
+    char key[ID_TEXT_MAX];
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    struct http_client_field fields[2];
+    struct http_client_request request = {
+        .method = method,
+        .target = str_of(target),
+        .fields = fields,
+        .body = str_of(text),
+        .may_repeat = true, /* a key makes a repeated POST harmless */
+    };
+    if (text != NULL)
+        fields[request.field_count++] =
+            (struct http_client_field){ STR("content-type"), STR("application/json") };
+    if (strcmp(method, "POST") == 0)
+        fields[request.field_count++] =
+            (struct http_client_field){ STR("idempotency-key"),
+                                        str_of(id_text(ID_REQUEST, random_id(), key)) };
+    AUTO(http_client_response) struct http_client_response *response = NULL;
+    enum err rc = cli_open(cli, &request, &response, e);
+    if (rc == ERR_OK)
+        rc = http_client_read_all(response, ANSWER_MAX, &answer->body, e);
+    free(text);
+    if (rc != ERR_OK)
+        return rc;
+    answer->status = http_client_status(response);
+    struct str type = http_client_field(response, "content-type");
+    struct str etag = http_client_field(response, "etag");
+    (void)snprintf(answer->etag, sizeof(answer->etag), "%.*s", STR_ARG(etag));
+    bool is_json = type.size > 0 && memmem(type.data, type.size, "json", 4) != NULL;
+    if (is_json && answer->body.size > 0)
+        rc = json_read(buf_str(&answer->body), ANSWER_MAX, &answer->json, e);
+    if (rc != ERR_OK)
+        return err_wrap(e, rc, "the controller's answer cannot be read");
+    return answer->status < 400 ? ERR_OK : cli_problem(answer->status, answer->json, e);
+}
+
+enum err cli_list(struct cli *cli, const char *target, json_t **out, struct error *e)
+{
+    AUTO(json) json_t *all = json_array();
+    AUTO(buf) struct buf url = { 0 };
+    buf_add_text(&url, target);
+    for (;;) {
+        AUTO(cli_answer) struct cli_answer answer = { 0 };
+        enum err rc = cli_request(cli, "GET", url.data, NULL, &answer, e);
+        if (rc != ERR_OK)
+            return rc;
+        (void)json_array_extend(all, json_object_get(answer.json, "items"));
+        const char *next = json_string_value(json_object_get(answer.json, "next"));
+        if (next == NULL || next[0] == '\0')
+            break;
+        buf_clear(&url);
+        buf_add_text(&url, target);
+        buf_add_text(&url, strchr(target, '?') != NULL ? "&after=" : "?after=");
+        cli_encode(&url, str_of(next));
+    }
+    *out = TAKE(all);
+    return ERR_OK;
+}
+
+/* An id stays; a name is looked up among the workloads in memory, the newest first. */
+enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, struct error *e)
+{
+    struct str text = str_of(word);
+    if (id_is_kind(ID_WORKLOAD, text) || id_is_kind(ID_ARRAY, text)) {
+        *out = text;
+        return ERR_OK;
+    }
+    AUTO(json) json_t *list = NULL;
+    enum err rc = cli_list(cli, "/v1/workloads?limit=1000", &list, e);
+    if (rc != ERR_OK)
+        return rc;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(item, "name"));
+        const char *id = json_string_value(json_object_get(item, "id"));
+        if (name != NULL && id != NULL && strcmp(name, word) == 0) {
+            *out = str_copy(&cli->arena, str_of(id));
+            return ERR_OK;
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "no workload has the id or the name %s", word);
+}

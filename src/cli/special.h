@@ -1,0 +1,36 @@
+/* special.h - commands that are more than one request; one file each, named after them. */
+#ifndef CLI_SPECIAL_H
+#define CLI_SPECIAL_H
+
+#include "cli/cli.h"
+
+enum cli_exit run_submit(struct cli *cli);
+enum cli_exit run_logs(struct cli *cli);
+enum cli_exit run_wait(struct cli *cli);
+enum cli_exit run_exec(struct cli *cli);
+enum cli_exit run_cp(struct cli *cli);
+enum cli_exit run_volume_put(struct cli *cli);
+enum cli_exit run_volume_get(struct cli *cli);
+enum cli_exit run_top(struct cli *cli);
+enum cli_exit run_quota_show(struct cli *cli);
+enum cli_exit run_invoice(struct cli *cli);
+enum cli_exit run_apply(struct cli *cli);
+enum cli_exit run_events(struct cli *cli);
+enum cli_exit run_doctor(struct cli *cli);
+enum cli_exit run_completion(struct cli *cli);
+enum cli_exit run_remove(struct cli *cli);
+enum cli_exit run_token_create(struct cli *cli);
+enum cli_exit run_device_hold(struct cli *cli);
+enum cli_exit run_image_import(struct cli *cli);
+enum cli_exit run_credential_set(struct cli *cli);
+
+/* wait.c: waits for all ids; *failed counts those that did not succeed. `deadline_s` 0: for ever. */
+enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int64_t deadline_s,
+                       size_t *failed, struct error *e) MUST_CHECK;
+/* logs.c: copies the output to stdout until it ends. */
+enum err logs_follow(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
+/* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal. */
+enum err upload_dir(struct cli *cli, const char *dir, struct str *digest, struct error *e)
+    MUST_CHECK;
+
+#endif
