@@ -1,5 +1,6 @@
 /*
  * One descriptor, non-blocking, with a poll around every wait, so that deadlines hold for TLS as well.
+ * This file knows nothing of OpenSSL (http_transport.h says why).
  * libhttp-parser reads the answers; what it has decoded and nobody has read yet waits in `body`.
  */
 #include "net/http_client.h"
@@ -10,7 +11,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/err.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 #include "net/address.h"
 #include "net/http_library.h"
-#include "net/tls_internal.h"
+#include "net/http_transport.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
@@ -38,16 +38,17 @@ struct http_client {
     uint16_t port;
     int64_t connect_timeout_ms;
     int64_t timeout_ms;
-    struct tls_context *tls; /* owned; made with the first connection over TCP, from: */
+    const struct http_transport *tls; /* NULL: a unix socket */
+    void *tls_state; /* owned through `tls`; made with the first connection, from: */
     struct buf ca_pem;
     struct buf certificate_pem;
     struct buf key_pem;
     bool has_pin;
     bool ignores_time;
-    uint8_t pin[CA_FINGERPRINT_BYTES];
+    uint8_t pin[HTTP_PIN_BYTES];
 
     int fd;       /* owned; -1: not connected */
-    SSL *ssl;     /* owned; NULL: a unix socket */
+    void *stream; /* owned through `tls` */
     bool is_kept; /* has carried a request before */
     bool is_busy; /* a response is being read */
 };
@@ -78,11 +79,14 @@ enum err http_client_new(const struct http_client_options *options, struct http_
 {
     if ((options->unix_path == NULL) == (options->host == NULL))
         return err_set(e, ERR_INVALID, "either the path of a socket or a host is needed");
+    if (options->host != NULL && options->tls == NULL)
+        return err_set(e, ERR_INVALID, "only the local socket can be reached without TLS");
     struct http_client *client = mem_new(1, sizeof(*client));
     client->fd = -1;
     client->unix_path = options->unix_path != NULL ? mem_strdup(options->unix_path) : NULL;
     client->host = options->host != NULL ? mem_strdup(options->host) : NULL;
     client->port = options->port;
+    client->tls = options->host != NULL ? options->tls : NULL;
     client->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_DEFAULT_MS;
     client->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_DEFAULT_MS;
@@ -99,12 +103,9 @@ enum err http_client_new(const struct http_client_options *options, struct http_
 
 static void disconnect(struct http_client *client)
 {
-    if (client->ssl != NULL) {
-        /* As in conn.c: otherwise the session could not be resumed. */
-        SSL_set_shutdown(client->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-        SSL_free(client->ssl);
-        client->ssl = NULL;
-    }
+    if (client->stream != NULL)
+        client->tls->detach(client->stream);
+    client->stream = NULL;
     fd_close(client->fd);
     client->fd = -1;
     client->is_kept = false;
@@ -115,7 +116,8 @@ void http_client_free(struct http_client *client)
     if (client == NULL)
         return;
     disconnect(client);
-    tls_context_free(client->tls);
+    if (client->tls_state != NULL)
+        client->tls->free_state(client->tls_state);
     if (client->key_pem.data != NULL)
         explicit_bzero(client->key_pem.data, client->key_pem.size);
     buf_done(&client->ca_pem);
@@ -131,7 +133,7 @@ static struct mono deadline_in(int64_t ms)
     return (struct mono){ clock_monotonic().ns + ms * NS_PER_MS };
 }
 
-static enum err wait_for(int fd, short events, struct mono deadline, struct error *e)
+enum err http_transport_wait(int fd, short events, struct mono deadline, struct error *e)
 {
     for (;;) {
         struct pollfd one = { .fd = fd, .events = events };
@@ -153,7 +155,7 @@ static enum err connect_fd(int fd, const struct sockaddr *address, socklen_t siz
     /* A unix socket whose backlog is full says EAGAIN, and would not become writable later. */
     if (errno != EINPROGRESS)
         return err_errno(e, "connect");
-    enum err rc = wait_for(fd, POLLOUT, deadline, e);
+    enum err rc = http_transport_wait(fd, POLLOUT, deadline, e);
     if (rc != ERR_OK)
         return rc;
     int failure = 0;
@@ -220,54 +222,16 @@ static enum err connect_tcp(struct http_client *client, struct mono deadline, st
 
 static enum err make_tls(struct http_client *client, struct error *e)
 {
-    if (client->tls != NULL)
+    if (client->tls_state != NULL)
         return ERR_OK;
-    struct tls_client_options options = {
+    struct http_client_options options = {
         .ca_pem = buf_str(&client->ca_pem),
         .pin = client->has_pin ? client->pin : NULL,
         .certificate_pem = buf_str(&client->certificate_pem),
         .key_pem = buf_str(&client->key_pem),
-        .protocol = TLS_PROTOCOL_HTTP,
         .ignores_time = client->ignores_time,
     };
-    return tls_client_new(&options, &client->tls, e);
-}
-
-/* Waits for what a failed OpenSSL call wants. ERR_OK: call again. */
-static enum err wait_for_tls(struct http_client *client, int rc, struct mono deadline,
-                             struct error *e)
-{
-    long verified = SSL_get_verify_result(client->ssl);
-    switch (SSL_get_error(client->ssl, rc)) {
-    case SSL_ERROR_WANT_READ:
-        return wait_for(client->fd, POLLIN, deadline, e);
-    case SSL_ERROR_WANT_WRITE:
-        return wait_for(client->fd, POLLOUT, deadline, e);
-    case SSL_ERROR_SYSCALL:
-        ERR_clear_error();
-        return errno != 0 ? err_errno(e, "TLS")
-                          : err_set(e, ERR_IO, "TLS: the server cut the connection");
-    default:
-        if (verified == X509_V_OK)
-            return tls_fail(e, ERR_IO, "TLS");
-        ERR_clear_error();
-        return err_set(e, ERR_DENIED, "the server's certificate is not trusted: %s",
-                       X509_verify_cert_error_string(verified));
-    }
-}
-
-static enum err shake_hands(struct http_client *client, struct mono deadline, struct error *e)
-{
-    enum err rc = tls_attach(client->tls, client->fd, client->host, &client->ssl, e);
-    while (rc == ERR_OK) {
-        ERR_clear_error();
-        errno = 0;
-        int done = SSL_do_handshake(client->ssl);
-        if (done == 1)
-            break;
-        rc = wait_for_tls(client, done, deadline, e);
-    }
-    return rc == ERR_OK ? ERR_OK : err_wrap(e, rc, "%s", client->host);
+    return client->tls->new_state(&options, &client->tls_state, e);
 }
 
 static enum err open_connection(struct http_client *client, struct error *e)
@@ -279,7 +243,8 @@ static enum err open_connection(struct http_client *client, struct error *e)
     if (rc == ERR_OK)
         rc = connect_tcp(client, deadline, e);
     if (rc == ERR_OK)
-        rc = shake_hands(client, deadline, e);
+        rc = client->tls->attach(client->tls_state, client->fd, client->host, deadline,
+                                 &client->stream, e);
     if (rc != ERR_OK)
         disconnect(client);
     return rc;
@@ -292,15 +257,13 @@ static enum err write_all(struct http_client *client, struct str bytes, struct e
         enum err rc = ERR_OK;
         size_t sent = 0;
         errno = 0;
-        if (client->ssl != NULL) {
-            ERR_clear_error();
-            int done = SSL_write_ex(client->ssl, bytes.data, bytes.size, &sent);
-            rc = done == 1 ? ERR_OK : wait_for_tls(client, done, deadline, e);
+        if (client->stream != NULL) {
+            rc = client->tls->write(client->stream, bytes, deadline, &sent, e);
         } else {
             ssize_t count = send(client->fd, bytes.data, bytes.size, MSG_NOSIGNAL);
             sent = count > 0 ? (size_t)count : 0;
             if (count < 0 && errno == EAGAIN)
-                rc = wait_for(client->fd, POLLOUT, deadline, e);
+                rc = http_transport_wait(client->fd, POLLOUT, deadline, e);
             else if (count < 0 && errno != EINTR)
                 rc = err_errno(e, "send");
         }
@@ -316,26 +279,16 @@ static enum err read_some(struct http_client *client, char *out, size_t size, si
                           struct error *e)
 {
     struct mono deadline = deadline_in(client->timeout_ms);
+    if (client->stream != NULL)
+        return client->tls->read(client->stream, out, size, deadline, got, e);
     for (;;) {
-        enum err rc = ERR_OK;
-        errno = 0;
-        *got = 0;
-        if (client->ssl != NULL) {
-            ERR_clear_error();
-            int done = SSL_read_ex(client->ssl, out, size, got);
-            if (done == 1 || SSL_get_error(client->ssl, done) == SSL_ERROR_ZERO_RETURN)
-                return ERR_OK;
-            rc = wait_for_tls(client, done, deadline, e);
-        } else {
-            ssize_t count = recv(client->fd, out, size, 0);
-            *got = count > 0 ? (size_t)count : 0;
-            if (count >= 0)
-                return ERR_OK;
-            if (errno == EAGAIN)
-                rc = wait_for(client->fd, POLLIN, deadline, e);
-            else if (errno != EINTR)
-                rc = err_errno(e, "recv");
-        }
+        ssize_t count = recv(client->fd, out, size, 0);
+        *got = count > 0 ? (size_t)count : 0;
+        if (count >= 0)
+            return ERR_OK;
+        enum err rc = errno == EAGAIN  ? http_transport_wait(client->fd, POLLIN, deadline, e)
+                      : errno == EINTR ? ERR_OK
+                                       : err_errno(e, "recv");
         if (rc != ERR_OK)
             return rc;
     }
@@ -345,16 +298,8 @@ static enum err read_some(struct http_client *client, char *out, size_t size, si
 static bool has_input(struct http_client *client)
 {
     struct pollfd one = { .fd = client->fd, .events = POLLIN };
-    if (poll(&one, 1, 0) <= 0)
-        return client->ssl != NULL && SSL_pending(client->ssl) > 0;
-    if (client->ssl == NULL)
-        return true;
-    /* It may be a session ticket, which OpenSSL takes for itself. */
-    char byte = 0;
-    size_t got = 0;
-    ERR_clear_error();
-    int done = SSL_peek_ex(client->ssl, &byte, 1, &got);
-    return done == 1 || SSL_get_error(client->ssl, done) != SSL_ERROR_WANT_READ;
+    bool is_ready = poll(&one, 1, 0) > 0;
+    return client->stream != NULL ? client->tls->has_input(client->stream, is_ready) : is_ready;
 }
 
 /* --- Reading an answer. --- */
@@ -774,7 +719,7 @@ enum err http_client_take_fd(struct http_client_response *response, int *out, st
                              struct error *e)
 {
     struct http_client *client = response->client;
-    if (client->ssl != NULL || response->parser.status_code != 101)
+    if (client->stream != NULL || response->parser.status_code != 101)
         return err_set(e, ERR_INVALID, "the connection was not upgraded, or is not a unix socket");
     buf_add_str(rest, buf_str(&response->rest));
     *out = fd_take(&client->fd);

@@ -1,8 +1,7 @@
 /*
  * http_client.h - a small blocking HTTP/1.1 client for command lines.
  *
- * One connection, kept alive between requests and opened again when the server has closed it. Over a
- * unix socket nothing of OpenSSL is initialised. Redirects are not followed, proxies not used.
+ * One connection, kept alive between requests and opened again when the server has closed it. Redirects are not followed, proxies not used.
  */
 #ifndef NET_HTTP_CLIENT_H
 #define NET_HTTP_CLIENT_H
@@ -10,12 +9,20 @@
 #include "base/str.h"
 
 struct http_client;
+struct http_transport;
+
+/*
+ * TLS, for programs that reach hosts. One that only uses the socket does not name it, and then the linker
+ * leaves OpenSSL out: loading it takes longer than a request.
+ */
+const struct http_transport *http_client_tls(void);
 
 struct http_client_options {
     const char *unix_path; /* or */
     const char *host;      /* name or numeric address, always TLS */
     uint16_t port;
-    struct str ca_pem;  /* trust anchors; or */
+    const struct http_transport *tls; /* http_client_tls() for a host; NULL for a socket */
+    struct str ca_pem;                /* trust anchors; or */
     const uint8_t *pin; /* SHA-256 of the server's certificate or of a CA it sends, 32 bytes */
     struct str certificate_pem; /* ours, optional */
     struct str key_pem;

@@ -433,17 +433,23 @@ static int socket_read(BIO *bio, char *out, int size)
 
 static long socket_control(BIO *bio, int command, long number, void *pointer)
 {
-    (void)bio;
     (void)number;
-    (void)pointer;
-    return command == BIO_CTRL_FLUSH ? 1 : 0;
+    if (command == BIO_CTRL_FLUSH)
+        return 1;
+    if (command != BIO_C_GET_FD)
+        return 0;
+    int fd = (int)(intptr_t)BIO_get_data(bio);
+    if (pointer != NULL)
+        *(int *)pointer = fd;
+    return fd;
 }
 
 static BIO_METHOD *socket_method;
 
 static void make_socket_method(void)
 {
-    socket_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+    socket_method =
+        BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK | BIO_TYPE_DESCRIPTOR, "socket");
     assert(socket_method != NULL);
     BIO_meth_set_write(socket_method, socket_write);
     BIO_meth_set_read(socket_method, socket_read);

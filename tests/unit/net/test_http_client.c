@@ -170,6 +170,7 @@ static struct http_client *tls_client(void)
     struct http_client_options options = {
         .host = "localhost",
         .port = listener_port(tls_listener),
+        .tls = http_client_tls(),
         .ca_pem = buf_str(&pki->ca_certificate),
         .certificate_pem = buf_str(&pki->client.certificate),
         .key_pem = buf_str(&pki->client.key),
@@ -246,6 +247,7 @@ static void test_distrust(void **state)
     struct http_client_options options = {
         .host = "localhost",
         .port = listener_port(tls_listener),
+        .tls = http_client_tls(),
         .ca_pem = buf_str(&other),
     };
     AUTO(http_client) struct http_client *client = NULL;
@@ -257,6 +259,8 @@ static void test_distrust(void **state)
     struct http_client_options none = { 0 };
     struct http_client *nothing = NULL;
     CHECK("neither socket nor host", http_client_new(&none, &nothing, &e) == ERR_INVALID);
+    options.tls = NULL;
+    CHECK("a host in the clear", http_client_new(&options, &nothing, &e) == ERR_INVALID);
 }
 
 static void test_server_closed_meanwhile(void **state)

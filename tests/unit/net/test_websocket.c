@@ -50,10 +50,11 @@ static void on_request(struct http_request *request, void *arg)
     struct websocket_options options = {
         .message_bytes_max = 1000,
         .queue_bytes_max = 32 * 1024,
-        .ping_ms = 100,
     };
     if (str_is(http_request_segment(request, 0), "protocol"))
         options.subprotocol = "terminal";
+    if (str_is(http_request_segment(request, 0), "impatient"))
+        options.ping_ms = 100;
     enum err rc = websocket_accept(request, &options, &events, &end, &end.socket, NULL);
     CHECK("accepted or refused", rc == ERR_OK || rc == ERR_INVALID);
 }
@@ -90,16 +91,22 @@ static int tear_down(void **state)
     "Host: a\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"                         \
     "Sec-WebSocket-Version: 13\r\n"
 
-static int open_socket(struct buf *answer)
+static int open_socket_at(const char *path, struct buf *answer)
 {
-    static const char request[] = "GET /ws HTTP/1.1\r\n" HANDSHAKE KEY "\r\n";
+    AUTO(buf) struct buf request = { 0 };
     int fd = client_connect(fixture.port);
-    CHECK("sent", client_send(loop, fd, request, strlen(request)));
+    buf_format(&request, "GET %s HTTP/1.1\r\n" HANDSHAKE KEY "\r\n", path);
+    CHECK("sent", client_send(loop, fd, request.data, request.size));
     CHECK("upgraded", client_read_until(loop, fd, answer, "\r\n\r\n"));
     CHECK("status", has_text(answer, "HTTP/1.1 101 "));
     CHECK("accept", has_text(answer, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
     buf_clear(answer);
     return fd;
+}
+
+static int open_socket(struct buf *answer)
+{
+    return open_socket_at("/ws", answer);
 }
 
 /* A frame as a client sends it: masked with zeros unless `is_bare`. */
@@ -324,7 +331,7 @@ static void test_silence(void **state)
 {
     (void)state;
     AUTO(buf) struct buf answer = { 0 };
-    int fd = open_socket(&answer);
+    int fd = open_socket_at("/impatient", &answer);
     CHECK("pinged", client_read_until(loop, fd, &answer, "\x89"));
     CHECK("then cut", client_read_to_end(loop, fd, &answer, PATIENCE_MS));
     close(fd);
