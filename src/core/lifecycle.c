@@ -280,8 +280,11 @@ void member_ended(struct decision *d, struct allocation *allocation, const struc
     struct workload_image *image = workload_image(d, workload);
     if (!is_present_attempt(image, allocation))
         return;
-    image->next.exit = end->exit;
-    if (image->next.state == WL_STOPPING || cause == CAUSE_EXITED)
+    /* What made it stop tells more than how the others were stopped. */
+    bool is_stopping = image->next.state == WL_STOPPING;
+    if (!is_stopping || !image->next.exit.is_known)
+        image->next.exit = end->exit;
+    if (is_stopping || cause == CAUSE_EXITED)
         return; /* settled with the other members */
     image->next.failures += is_own_failure(cause);
     image->next.node_losses += cause == CAUSE_NODE_FAILURE || cause == CAUSE_DEVICE_FAILURE;
