@@ -190,6 +190,19 @@ static struct skip_key submission_key(const struct swork *work)
     return (struct skip_key){ .minor = work->workload->r.submitted_sequence };
 }
 
+/* Whether ended work may be forgotten depends on who waits for it. */
+static void target_refresh(struct sched *sched, struct id target)
+{
+    struct swork *work = swork_of(sched, target);
+    if (work != NULL)
+        due_work(sched, work);
+    for (struct workload *w = state_array(sched->state, target); w != NULL; w = w->array_next) {
+        work = swork_of(sched, w->r.id);
+        if (work != NULL)
+            due_work(sched, work);
+    }
+}
+
 /* Targets are listed once, however often they are named. */
 static void dependent_register(struct sched *sched, struct swork *work)
 {
@@ -201,23 +214,12 @@ static void dependent_register(struct sched *sched, struct swork *work)
             awaited = pool_new(&sched->pool, sizeof(*awaited));
             awaited->target = target;
             id_map_put(&sched->awaited, target, awaited);
+            target_refresh(sched, target);
         }
         if (skip_find(&awaited->waiters, submission_key(work)) == NULL)
             skip_insert(&awaited->waiters, &sched->pool, submission_key(work), work);
     }
     work->is_dependent = list->count > 0;
-}
-
-static void target_released(struct sched *sched, struct id target)
-{
-    struct swork *work = swork_of(sched, target);
-    if (work != NULL)
-        due_work(sched, work);
-    for (struct workload *w = state_array(sched->state, target); w != NULL; w = w->array_next) {
-        work = swork_of(sched, w->r.id);
-        if (work != NULL)
-            due_work(sched, work);
-    }
 }
 
 static void dependent_unregister(struct sched *sched, struct swork *work)
@@ -233,7 +235,7 @@ static void dependent_unregister(struct sched *sched, struct swork *work)
         struct id target = awaited->target;
         (void)id_map_remove(&sched->awaited, target);
         pool_free(&sched->pool, awaited, sizeof(*awaited));
-        target_released(sched, target);
+        target_refresh(sched, target);
     }
     work->is_dependent = false;
 }
