@@ -1,0 +1,164 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/attempt.h"
+#include "os/fd.h"
+#include "unit/test.h"
+#include "unit/test_dir.h"
+
+struct fixture {
+    struct test_dir dir;
+    int fd;
+};
+
+static struct fixture fixture_new(void)
+{
+    struct fixture f = { .dir = test_dir_new() };
+    f.fd = open(f.dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return f;
+}
+
+static void fixture_done(struct fixture *f)
+{
+    fd_close(f->fd);
+    test_dir_remove(&f->dir);
+}
+DEFINE_CLEANUP_AT(fixture, struct fixture, fixture_done)
+
+static void names_come_back(void **state)
+{
+    (void)state;
+    char name[ATTEMPT_NAME_MAX];
+    struct id id = { 0x0123456789abcdef, 0xfedcba9876543210 };
+    struct id found;
+    uint32_t attempt = 0;
+    CHECK("parse", attempt_parse(attempt_name(id, UINT32_MAX, name), &found, &attempt) &&
+                       id_eq(id, found) && attempt == UINT32_MAX);
+    static const char *const wrong[] = { "",
+                                         ".",
+                                         "..",
+                                         "alc_",
+                                         "alc_00000000000000000000000000",
+                                         "alc_00000000000000000000000000.0",
+                                         "alc_00000000000000000000000000.x",
+                                         "wl_00000000000000000000000000.1",
+                                         "alc_00000000000000000000000000.4294967296" };
+    FOR_EACH_CASE (c, wrong)
+        CHECK(*c, !attempt_parse(*c, &found, &attempt));
+}
+
+static void a_record_is_read_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    AUTO(fixture) struct fixture f = fixture_new();
+    struct attempt_status status = { .state = ATTEMPT_EXITED, .exit_code = 7, .ended_ns = 9 };
+    struct attempt_status found = { 0 };
+    struct error e = { 0 };
+    char path[128];
+    char bytes[sizeof(status)];
+    (void)snprintf(path, sizeof(path), "%s/status", f.dir.path);
+    CHECK("absent", attempt_read_status(f.fd, &found, NULL) == ERR_NOT_FOUND);
+    CHECK_OK("write", attempt_write_status(f.fd, &status, ATTEMPT_DURABLE, &e), &e);
+    CHECK_OK("read", attempt_read_status(f.fd, &found, &e), &e);
+    CHECK("the same", found.exit_code == 7 && found.ended_ns == 9);
+    AUTO(fd) int fd = open(path, O_RDWR | O_CLOEXEC);
+    CHECK("open", pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes));
+    for (size_t at = 0; at < sizeof(bytes); at++) {
+        char flipped = (char)(bytes[at] ^ 1);
+        CHECK("flip", pwrite(fd, &flipped, 1, (off_t)at) == 1);
+        CHECK("found", attempt_read_status(f.fd, &found, NULL) == ERR_CORRUPT);
+        CHECK("back", pwrite(fd, &bytes[at], 1, (off_t)at) == 1);
+    }
+    CHECK("cut", ftruncate(fd, (off_t)sizeof(bytes) - 1) == 0 &&
+                     attempt_read_status(f.fd, &found, NULL) == ERR_CORRUPT);
+}
+
+static void an_exit_counts_before_its_rename(void **state)
+{
+    (void)state;
+    AUTO(fixture) struct fixture f = fixture_new();
+    struct attempt_status running = { .state = ATTEMPT_RUNNING };
+    struct attempt_status ended = { .state = ATTEMPT_EXITED, .exit_code = 3 };
+    struct attempt_status found = { 0 };
+    struct error e = { 0 };
+    CHECK_OK("ended", attempt_write_status(f.fd, &ended, ATTEMPT_DURABLE, &e), &e);
+    CHECK("as a power cut leaves it", renameat(f.fd, "status", f.fd, "status.new") == 0);
+    CHECK_OK("read", attempt_read_status(f.fd, &found, &e), &e);
+    CHECK("ended", found.state == ATTEMPT_EXITED && found.exit_code == 3);
+    CHECK("again", renameat(f.fd, "status.new", f.fd, "kept") == 0);
+    CHECK_OK("running", attempt_write_status(f.fd, &running, ATTEMPT_VOLATILE, &e), &e);
+    CHECK("beside", renameat(f.fd, "kept", f.fd, "status.new") == 0);
+    CHECK_OK("read", attempt_read_status(f.fd, &found, &e), &e);
+    CHECK("the exit wins", found.state == ATTEMPT_EXITED);
+}
+
+/* Plays a shim: holds the lock it was given until the pipe closes. */
+static pid_t play_shim(int lock_fd, bool signs, int wait_fd)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        if (signs)
+            (void)!attempt_lock_sign(lock_fd, getpid(), NULL);
+        (void)!read(wait_fd, &byte, 1);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void hold_and_release(bool signs, enum attempt_holder while_held, enum attempt_holder after)
+{
+    AUTO(fixture) struct fixture f = fixture_new();
+    struct error e = { 0 };
+    enum attempt_holder holder = ATTEMPT_LEFT;
+    int pidfd = -1;
+    int lock_fd = -1;
+    int ends[2];
+    CHECK_OK("pipe", fd_pipe(ends, &e), &e);
+    CHECK_OK("nobody", attempt_holder(f.fd, &holder, &pidfd, &e), &e);
+    CHECK("nobody", holder == ATTEMPT_NEVER_RAN && pidfd == -1);
+    CHECK_OK("lock", attempt_lock(f.fd, &lock_fd, &e), &e);
+    int second = -1;
+    CHECK("only once", attempt_lock(f.fd, &second, NULL) == ERR_IO && second == -1);
+
+    fd_close(fd_take(&ends[1]));
+    CHECK_OK("pipe", (fd_close(ends[0]), fd_pipe(ends, &e)), &e);
+    int keep_open = ends[1];
+    (void)fcntl(keep_open, F_SETFD, FD_CLOEXEC);
+    pid_t pid = play_shim(lock_fd, signs, ends[0]);
+    CHECK("fork", pid > 0);
+    fd_close(lock_fd);
+    for (int i = 0; i < 1000 && holder != while_held; i++) {
+        CHECK_OK("held", attempt_holder(f.fd, &holder, &pidfd, &e), &e);
+        if (holder != while_held)
+            (void)usleep(1000);
+    }
+    CHECK("held", holder == while_held && (pidfd >= 0) == (while_held == ATTEMPT_HELD));
+    fd_close(pidfd);
+    CHECK("end", kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+    fd_close(ends[0]);
+    fd_close(keep_open);
+    CHECK_OK("after", attempt_holder(f.fd, &holder, &pidfd, &e), &e);
+    CHECK("after", holder == after && pidfd == -1);
+}
+
+static void the_lock_tells_who_lives(void **state)
+{
+    (void)state;
+    hold_and_release(true, ATTEMPT_HELD, ATTEMPT_LEFT);
+    hold_and_release(false, ATTEMPT_STARTING, ATTEMPT_NEVER_RAN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_come_back),
+        cmocka_unit_test(a_record_is_read_whole_or_not_at_all),
+        cmocka_unit_test(an_exit_counts_before_its_rename),
+        cmocka_unit_test(the_lock_tells_who_lives),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
