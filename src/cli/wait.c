@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/id.h"
 #include "cli/special.h"
 #include "os/clock.h"
 

@@ -1,0 +1,119 @@
+#include <string.h>
+
+#include "controller/blobs.h"
+#include "os/fd.h"
+#include "unit/test.h"
+#include "unit/test_dir.h"
+
+static const struct digest any;
+/* SHA-256 of "abc": FIPS 180-2, appendix B.1. */
+static const char abc_hex[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+static enum err put(struct blobs *blobs, struct str bytes, const struct digest *expected,
+                    struct digest *digest)
+{
+    AUTO(blob_writer) struct blob_writer *writer = NULL;
+    struct error e = { 0 };
+    int64_t size = 0;
+    CHECK_OK("new", blob_writer_new(blobs, 1024 * 1024 * 8, &writer, &e), &e);
+    enum err rc = blob_writer_add(writer, bytes, &e);
+    return rc != ERR_OK ? rc : blob_writer_finish(writer, expected, digest, &size, &e);
+}
+
+static void test_put_and_get(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(blobs) struct blobs *blobs = NULL;
+    struct error e = { 0 };
+    struct digest digest;
+    struct digest abc;
+    int64_t size = 0;
+    char bytes[4] = "";
+    CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
+    CHECK("hex", hex_decode(str_of(abc_hex), abc.bytes, DIGEST_BYTES));
+    CHECK("absent", !blobs_has(blobs, &abc));
+    CHECK("put", put(blobs, STR("abc"), &abc, &digest) == ERR_OK);
+    CHECK("digest", memcmp(&digest, &abc, sizeof(abc)) == 0 && blobs_has(blobs, &abc));
+    CHECK("again", put(blobs, STR("abc"), &any, &digest) == ERR_OK && blobs_bytes(blobs) == 3);
+    AUTO(fd) int fd = -1;
+    CHECK_OK("read", blobs_read(blobs, &abc, &fd, &size, &e), &e);
+    CHECK("bytes", size == 3 && read(fd, bytes, 3) == 3 && strcmp(bytes, "abc") == 0);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(blobs) struct blobs *blobs = NULL;
+    struct error e = { 0 };
+    struct digest digest;
+    struct digest abc;
+    int fd = -1;
+    int64_t size = 0;
+    static char large[1024 * 1024 + 1];
+    CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
+    CHECK("hex", hex_decode(str_of(abc_hex), abc.bytes, DIGEST_BYTES));
+    CHECK("other bytes", put(blobs, STR("abd"), &abc, &digest) == ERR_INVALID);
+    CHECK("quota", put(blobs, (struct str){ large, sizeof(large) }, &any, &digest) == ERR_LIMIT);
+    CHECK("nothing was stored", blobs_bytes(blobs) == 0 && !blobs_has(blobs, &abc));
+    CHECK("absent", blobs_read(blobs, &abc, &fd, &size, NULL) == ERR_NOT_FOUND && fd == -1);
+}
+
+static void test_interrupted_upload_leaves_nothing(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    struct error e = { 0 };
+    struct digest digest;
+    {
+        AUTO(blobs) struct blobs *blobs = NULL;
+        CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
+        CHECK("put", put(blobs, STR("abc"), &any, &digest) == ERR_OK);
+        char path[512]; /* what a crash in the middle of an upload leaves */
+        (void)snprintf(path, sizeof(path), "%s/incoming-crashed", dir.path);
+        FILE *file = fopen(path, "we");
+        CHECK("a leftover", file != NULL && fputs("half", file) >= 0 && fclose(file) == 0);
+    }
+    AUTO(blobs) struct blobs *blobs = NULL;
+    char path[512];
+    CHECK_OK("open again", blobs_open(dir.path, 1, &blobs, &e), &e);
+    (void)snprintf(path, sizeof(path), "%s/incoming-crashed", dir.path);
+    CHECK("gone", access(path, F_OK) != 0);
+    CHECK("what was whole is there", blobs_has(blobs, &digest) && blobs_bytes(blobs) == 3);
+}
+
+static bool keep_one(void *arg, const struct digest *digest)
+{
+    return memcmp(arg, digest, sizeof(*digest)) == 0;
+}
+
+static void test_collect(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(blobs) struct blobs *blobs = NULL;
+    struct error e = { 0 };
+    struct digest kept;
+    struct digest unused;
+    CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
+    CHECK("put", put(blobs, STR("kept"), &any, &kept) == ERR_OK);
+    CHECK("put", put(blobs, STR("unused"), &any, &unused) == ERR_OK);
+    struct stat info;
+    CHECK("dir", stat(dir.path, &info) == 0);
+    CHECK("too young", blobs_collect(blobs, info.st_mtim.tv_sec, 100, keep_one, &kept) == 0);
+    CHECK("one goes", blobs_collect(blobs, info.st_mtim.tv_sec + 200, 100, keep_one, &kept) == 1);
+    CHECK("the right one", blobs_has(blobs, &kept) && !blobs_has(blobs, &unused));
+    CHECK("counted", blobs_bytes(blobs) == 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_put_and_get),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_interrupted_upload_leaves_nothing),
+        cmocka_unit_test(test_collect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

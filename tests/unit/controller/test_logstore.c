@@ -1,0 +1,170 @@
+#include <string.h>
+
+#include "controller/logstore.h"
+#include "os/random.h"
+#include "unit/test.h"
+#include "unit/test_dir.h"
+
+static struct log_key key_new(struct id project)
+{
+    return (struct log_key){
+        .project = project, .workload = random_id(), .allocation = random_id(), .attempt = 1
+    };
+}
+
+static void read_back(struct logstore *logs, const struct log_key *key, const char *wanted)
+{
+    AUTO(buf) struct buf got = { 0 };
+    struct error e = { 0 };
+    CHECK_OK("read", logstore_read(logs, key, 0, 1000, &got, &e), &e);
+    CHECK(wanted, str_is(buf_str(&got), wanted));
+}
+
+static void test_appends_once(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(logstore) struct logstore *logs = NULL;
+    struct error e = { 0 };
+    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    struct log_key key = key_new(random_id());
+
+    CHECK("nothing yet", logstore_size(logs, &key) == 0 && !logstore_is_final(logs, &key));
+    CHECK("nothing to read",
+          logstore_read(logs, &key, 0, 10, &(struct buf){ 0 }, NULL) == ERR_NOT_FOUND);
+    CHECK_OK("first", logstore_append(logs, &key, 0, STR("hello "), &e), &e);
+    CHECK_OK("again, longer", logstore_append(logs, &key, 0, STR("hello world"), &e), &e);
+    CHECK_OK("a repetition", logstore_append(logs, &key, 2, STR("llo"), &e), &e);
+    CHECK("a hole is refused", logstore_append(logs, &key, 12, STR("x"), NULL) == ERR_CONFLICT);
+    CHECK("size", logstore_size(logs, &key) == 11);
+    read_back(logs, &key, "hello world");
+
+    logstore_finish(logs, &key);
+    logstore_finish(logs, &key);
+    CHECK("final", logstore_is_final(logs, &key) && logstore_size(logs, &key) == 11);
+    CHECK_OK("late bytes change nothing", logstore_append(logs, &key, 11, STR("!"), &e), &e);
+    read_back(logs, &key, "hello world");
+    CHECK_OK("sync", logstore_sync(logs, &e), &e);
+}
+
+static void test_empty_output_can_be_final(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(logstore) struct logstore *logs = NULL;
+    struct error e = { 0 };
+    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    struct log_key key = key_new(random_id());
+    logstore_finish(logs, &key);
+    CHECK("final", logstore_is_final(logs, &key) && logstore_size(logs, &key) == 0);
+}
+
+struct seen {
+    struct log_entry entries[8];
+    size_t count;
+};
+
+static bool note(void *arg, const struct log_entry *entry)
+{
+    struct seen *seen = arg;
+    seen->entries[seen->count++] = *entry;
+    return true;
+}
+
+static void test_lists_in_order(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(logstore) struct logstore *logs = NULL;
+    struct error e = { 0 };
+    struct seen seen = { 0 };
+    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    struct log_key key = key_new(random_id());
+    static const int64_t order[][2] = { { 10, 0 }, { 2, 1 }, { 2, 0 }, { 1, 0 } };
+    for (size_t i = 0; i < COUNT_OF(order); i++) {
+        key.allocation = random_id();
+        key.attempt = order[i][0];
+        key.rank = order[i][1];
+        CHECK_OK("append", logstore_append(logs, &key, 0, STR("x"), &e), &e);
+    }
+    logstore_list(logs, key.project, key.workload, note, &seen);
+    CHECK("all", seen.count == 4);
+    for (size_t i = 0; i < seen.count; i++) {
+        CHECK("attempt", seen.entries[i].key.attempt == order[3 - i][0]);
+        CHECK("rank", seen.entries[i].key.rank == order[3 - i][1]);
+    }
+    seen.count = 0;
+    logstore_list(logs, random_id(), key.workload, note, &seen);
+    CHECK("another project sees nothing", seen.count == 0);
+}
+
+/* Ended output makes room, the oldest first; growing output does not, and is told to be cut. */
+static void test_quota(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(logstore) struct logstore *logs = NULL;
+    struct error e = { 0 };
+    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    struct id project = random_id();
+    struct log_key old = key_new(project);
+    struct log_key growing = key_new(project);
+    struct log_key other = key_new(random_id());
+    static char bytes[700 * 1024];
+    memset(bytes, 'x', sizeof(bytes));
+    const struct str large = { bytes, sizeof(bytes) };
+
+    CHECK_OK("old", logstore_append(logs, &old, 0, large, &e), &e);
+    logstore_finish(logs, &old);
+    CHECK_OK("makes room", logstore_append(logs, &growing, 0, large, &e), &e);
+    CHECK("the old one went", logstore_size(logs, &old) == 0);
+    CHECK("no room", logstore_append(logs, &growing, large.size, large, NULL) == ERR_LIMIT);
+    CHECK("cut", logstore_is_cut(logs, &growing) && logstore_size(logs, &growing) == large.size);
+    CHECK_OK("another project has its own", logstore_append(logs, &other, 0, large, &e), &e);
+}
+
+static void test_quota_counts_what_was_there(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    struct error e = { 0 };
+    struct log_key key = key_new(random_id());
+    static char bytes[700 * 1024];
+    for (unsigned round = 0; round < 2; round++) {
+        AUTO(logstore) struct logstore *logs = NULL;
+        CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+        enum err rc = logstore_append(logs, &key, round * sizeof(bytes),
+                                      (struct str){ bytes, sizeof(bytes) }, NULL);
+        CHECK("second does not fit", rc == (round == 0 ? ERR_OK : ERR_LIMIT));
+    }
+}
+
+static void test_expires(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(logstore) struct logstore *logs = NULL;
+    struct error e = { 0 };
+    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    struct log_key key = key_new(random_id());
+    CHECK_OK("append", logstore_append(logs, &key, 0, STR("x"), &e), &e);
+    struct stat info;
+    CHECK("dir", stat(dir.path, &info) == 0);
+    struct wall now = { info.st_mtim.tv_sec * NS_PER_S };
+    CHECK("not yet", logstore_expire(logs, now, 100) == 0);
+    now.ns += 200 * NS_PER_S;
+    CHECK("old", logstore_expire(logs, now, 100) == 1 && logstore_size(logs, &key) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_appends_once),
+        cmocka_unit_test(test_empty_output_can_be_final),
+        cmocka_unit_test(test_lists_in_order),
+        cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_quota_counts_what_was_there),
+        cmocka_unit_test(test_expires),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
