@@ -157,6 +157,7 @@ struct sgroup {
     struct skip_key key;    /* of the first of them: where it is in project->groups */
     uint64_t checked;       /* sched.clock when it was last found blocked; 0: not yet */
     enum verdict verdict;   /* then */
+    bool is_partly_held;    /* then: in some class it was held back, and not looked at */
     bool wants_victims;     /* inside its quota somewhere: evictions elsewhere may help it */
     bool holds;             /* blocked, but would fit if the usable nodes were empty */
     struct mono retry_at;   /* when the protection of a victim ends; 0: no such */

@@ -53,6 +53,8 @@ static bool is_clean(const struct pass *pass, const struct sgroup *group)
         return false;
     if (group->retry_at.ns != 0 && !mono_before(pass->now, group->retry_at))
         return false;
+    if (group->is_partly_held && group->project->touched > group->checked)
+        return false;
     size_t count = request_class_count(sched->state, &group->request);
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(sched->state, &group->request, i);
@@ -95,6 +97,21 @@ static bool is_held_back(const struct ask *ask)
     return held == HELD_FROM_ALL || (held == HELD_FROM_BORROWERS && !quota_is_inside(ask));
 }
 
+/* In every class that it may use: then there is nothing to look at. */
+static bool is_held_back_everywhere(const struct sched *sched, const struct sgroup *group)
+{
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        const struct ask ask = ask_of(sched, group, class_number);
+        if (!is_held_back(&ask))
+            return false;
+    }
+    return true;
+}
+
 /* ---- the next of one project --------------------------------------------------------------- */
 
 static void skip_booked(struct sgroup *group)
@@ -122,6 +139,21 @@ static void enter_pass(const struct pass *pass, struct sgroup *group)
     group->cursor = skip_first(&group->queue);
 }
 
+/* What the walk does with the group it stands at. */
+enum offer { OFFER_IT, OFFER_LATER, OFFER_NOT };
+
+static enum offer offer_of(const struct pass *pass, struct sgroup *group)
+{
+    if (((struct swork *)group->cursor->item)->is_booked)
+        return OFFER_LATER;
+    if (is_clean(pass, group)) {
+        if (group->verdict == VERDICT_PLACE && group->holds)
+            hold_classes(pass, group);
+        return OFFER_NOT;
+    }
+    return is_held_back_everywhere(pass->sched, group) ? OFFER_NOT : OFFER_IT;
+}
+
 /* Finds the next group of the project's own queue that has to be looked at. */
 static void refresh_own(const struct pass *pass, struct sproject *project)
 {
@@ -132,18 +164,15 @@ static void refresh_own(const struct pass *pass, struct sproject *project)
             return;
         if (group->pass != pass->sched->pass)
             enter_pass(pass, group);
-        bool is_first_booked = ((struct swork *)group->cursor->item)->is_booked;
-        if (!is_first_booked && !is_clean(pass, group)) {
+        enum offer offer = offer_of(pass, group);
+        if (offer == OFFER_IT) {
             project->own = group;
             return;
         }
         project->walk = skip_next(project->walk);
-        if (is_first_booked) {
+        if (offer == OFFER_LATER)
             advance_later(group);
-            project->own = project->advanced;
-        } else if (group->verdict == VERDICT_PLACE && group->holds) {
-            hold_classes(pass, group);
-        }
+        project->own = project->advanced;
     }
 }
 
@@ -370,6 +399,7 @@ static void take_turn(struct pass *pass)
     struct swork *work = group->cursor->item;
     take_own(project);
     group->verdict = look_at(pass, group, work);
+    group->is_partly_held = pass->was_held_back;
     group->checked = 0;
     switch (group->verdict) {
     case VERDICT_STARTED:
@@ -380,10 +410,10 @@ static void take_turn(struct pass *pass)
     case VERDICT_PLACE:
         if (group->holds)
             hold_classes(pass, group);
-        group->checked = pass->was_held_back ? 0 : sched->clock;
+        group->checked = sched->clock;
         break;
     case VERDICT_QUOTA:
-        group->checked = pass->was_held_back ? 0 : sched->clock;
+        group->checked = sched->clock;
         break;
     case VERDICT_HELD_BACK:
     case VERDICT_NONE:

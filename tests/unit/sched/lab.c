@@ -96,7 +96,7 @@ void lab_schedule(struct lab *lab)
         CHECK("scheduling comes to an end", rounds < 100000);
         struct plan plan = { 0 };
         struct event_list events = { 0 };
-        more = sched_step(lab->sched, lab->now, 100, &lab->arena, &plan);
+        more = sched_step(lab->sched, lab->now, lab->is_unchecked ? 1000 : 3, &lab->arena, &plan);
         lab->steps++;
         for (size_t i = 0; i < plan.count; i++) {
             lab->starts += plan.entries[i].action == PLAN_START;
