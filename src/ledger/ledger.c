@@ -105,7 +105,7 @@ static void tally_allocation(struct tally *tally, const struct allocation *alloc
     int64_t amount = ledger_amount(duration_ms, r->charge_milli, class->r.price_micros_per_hour);
     if (__builtin_mul_overflow(duration_ms, r->charge_milli, &milli_ms))
         milli_ms = INT64_MAX;
-    for (; project != NULL; project = project != tally->root ? project->parent : NULL) {
+    for (; project != NULL; project = project->parent) {
         struct running *running = &tally_row(tally, project)[r->class_number];
         running->milli_ms = add_capped(running->milli_ms, milli_ms);
         running->amount_micros = add_capped(running->amount_micros, amount);

@@ -128,14 +128,13 @@ static void allocation_stamp(struct allocation_record *r, const struct event *ev
         r->stopping = event->at;
         break;
     case AL_CLEANING:
-    case AL_ENDED:
-        if (r->gone.ns == 0)
-            r->gone = event->at;
+        r->gone = event->at;
         break;
     case AL_NONE:
     case AL_STARTING:
     case AL_QUARANTINED:
     case AL_LOST:
+    case AL_ENDED:
     case AL_STATE_COUNT:
         break;
     }

@@ -245,61 +245,70 @@ static void dump_allocation(struct buf *out, const struct allocation_record *r)
     add_unsigned(out, r->created_sequence);
 }
 
-void dump_event(struct buf *out, const struct event *event)
+static void dump_catalog(struct buf *out, const struct state *state)
 {
-    buf_add_text(out, event_name(event->type));
-    switch ((int)event->type) { /* only what a snapshot may have */
-    case EV_SETTINGS_CHANGED:
-        dump_settings(out, &event->settings);
-        break;
-    case EV_CLASS_SET:
-        dump_class(out, &event->class_set);
-        break;
-    case EV_CLASS_REMOVED:
-        add_id(out, event->removed.id);
-        break;
-    case EV_POOL_SET:
-        dump_pool(out, &event->pool_set);
-        break;
-    case EV_PROFILE_SET:
-        dump_profile(out, &event->profile_set);
-        break;
-    case EV_PROJECT_SET:
-        dump_project(out, &event->project_set);
-        break;
-    case EV_TOKEN_SET:
-        dump_token(out, &event->token_set);
-        break;
-    case EV_VOLUME_SET:
-        dump_volume(out, &event->volume_set);
-        break;
-    case EV_IMAGE_SET:
-        dump_image(out, &event->image_set);
-        break;
-    case EV_CREDENTIAL_SET:
-        dump_credential(out, &event->credential_set);
-        break;
-    case EV_UPLOAD_STORED:
-        dump_upload(out, &event->upload_stored);
-        break;
-    case EV_NODE_SET:
-        dump_node(out, &event->node_set);
-        break;
-    case EV_WORKLOAD_SUBMITTED:
-        dump_workload(out, &event->workload_submitted);
-        break;
-    case EV_ALLOCATION_GRANTED:
-        dump_allocation(out, &event->allocation_granted);
-        break;
-    default:
-        test_fail(event_name(event->type), "is in a snapshot", __FILE__, __LINE__);
+    buf_add_text(out, "settings");
+    dump_settings(out, &state->settings);
+    for (size_t i = 0; i < state->classes.count; i++) {
+        buf_format(out, "\nclass %d", state->classes.items[i]->is_removed);
+        dump_class(out, &state->classes.items[i]->r);
+    }
+    for (size_t i = 0; i < state->pools.count; i++) {
+        buf_format(out, "\npool %zu", state->pools.items[i]->node_count);
+        dump_pool(out, &state->pools.items[i]->r);
+    }
+    for (size_t i = 0; i < state->profiles.count; i++) {
+        buf_add_text(out, "\nprofile");
+        dump_profile(out, &state->profiles.items[i]->r);
     }
     buf_add_char(out, '\n');
 }
 
-static void emit_to_dump(void *arg, const struct event *event)
+static void dump_projects(struct buf *out, const struct state *state)
 {
-    dump_event(arg, event);
+    for (const struct project *p = state->first_tenant; p != NULL; p = project_next(p)) {
+        buf_format(out, "project %zu %zu %zu %zu %llu", p->live_workloads, p->volume_count,
+                   p->image_count, p->token_count, (unsigned long long)p->last_sequence);
+        dump_project(out, &p->r);
+        buf_add_char(out, '\n');
+    }
+}
+
+#define DUMP_LIST(out, state, kind)                                                                \
+    for (const struct kind *at = (state)->first_##kind; at != NULL; at = at->next) {               \
+        buf_add_text(out, #kind);                                                                  \
+        dump_##kind(out, &at->r);                                                                  \
+        buf_add_char(out, '\n');                                                                   \
+    }
+
+static void dump_belongings(struct buf *out, const struct state *state)
+{
+    DUMP_LIST(out, state, token)
+    DUMP_LIST(out, state, volume)
+    DUMP_LIST(out, state, image)
+    DUMP_LIST(out, state, credential)
+    DUMP_LIST(out, state, upload)
+}
+
+static void dump_work(struct buf *out, const struct state *state)
+{
+    for (const struct node *node = state->first_node; node != NULL; node = node->next) {
+        buf_add_text(out, "node");
+        dump_node(out, &node->r);
+        for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
+            add_id(out, a->r.id);
+        buf_add_char(out, '\n');
+    }
+    for (const struct workload *w = state->first_workload; w != NULL; w = w->next) {
+        buf_format(out, "workload %lld", (long long)w->ended_at.ns);
+        add_id(out, w->array_next != NULL ? w->array_next->r.id : (struct id){ 0 });
+        dump_workload(out, &w->r);
+        for (const struct allocation *a = w->first_allocation; a != NULL; a = a->next_in_workload) {
+            buf_add_text(out, "\n  allocation");
+            dump_allocation(out, &a->r);
+        }
+        buf_add_char(out, '\n');
+    }
 }
 
 /* Bytes that the pool has for specs. Which of them are shared is chance: neighbours at submission. */
@@ -314,37 +323,19 @@ static size_t spec_bytes(const struct state *state)
     return bytes;
 }
 
-/* What a snapshot does not carry, because it follows from what it carries. */
-static void dump_links(struct buf *out, const struct state *state)
+void dump_state(struct buf *out, const struct state *state)
 {
-    for (const struct workload *w = state->first_workload; w != NULL; w = w->next) {
-        buf_format(out, "workload ended_at %lld", (long long)w->ended_at.ns);
-        add_id(out, w->array_next != NULL ? w->array_next->r.id : (struct id){ 0 });
-        buf_add_char(out, '\n');
-    }
-    for (const struct node *node = state->first_node; node != NULL; node = node->next) {
-        buf_add_text(out, "on node");
-        for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
-            add_id(out, a->r.id);
-        buf_add_char(out, '\n');
-    }
-    for (const struct project *p = state->first_tenant; p != NULL; p = project_next(p))
-        buf_format(out, "project counts %zu %zu %zu %zu\n", p->live_workloads, p->volume_count,
-                   p->image_count, p->token_count);
+    buf_format(out, "header %llu %lld %lld %llu %lld %02x..%02x\n",
+               (unsigned long long)state->sequence, (long long)state->now.ns,
+               (long long)state->wall.ns, (unsigned long long)state->epoch,
+               (long long)state->next_tenant_number, state->id_key[0], state->id_key[2]);
+    dump_catalog(out, state);
+    dump_projects(out, state);
+    dump_belongings(out, state);
+    dump_work(out, state);
     buf_format(out, "counts %zu %zu %zu %zu %zu, %zu other bytes\n", state->project_count,
                state->node_count, state->workload_count, state->ended_count,
                state->allocation_count, state->pool.used - spec_bytes(state));
-}
-
-void dump_state(struct buf *out, const struct state *state)
-{
-    struct state_header header = state_header(state);
-    buf_format(out, "header %llu %lld %lld %llu %lld %02x..%02x\n",
-               (unsigned long long)header.sequence, (long long)header.now.ns,
-               (long long)header.wall.ns, (unsigned long long)header.epoch,
-               (long long)header.next_tenant_number, header.id_key[0], header.id_key[15]);
-    state_walk(state, emit_to_dump, out);
-    dump_links(out, state);
 }
 
 bool dump_is_equal(const struct state *a, const struct state *b)

@@ -4,10 +4,8 @@
 
 #include "model/state.h"
 
-/* The payload of an after-image, every field of it. */
-void dump_event(struct buf *out, const struct event *event);
-
-/* Header, everything state_walk() gives, and what only lists and counters of the state know. */
+/* Every field of every object, read from the lists of the state and not through state_walk(): what a
+ * snapshot forgets has to show. */
 void dump_state(struct buf *out, const struct state *state);
 
 /* Both dumps, compared; the first line that differs goes to the log of the test. */

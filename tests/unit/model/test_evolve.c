@@ -85,9 +85,23 @@ static void test_classes(void **state)
     CHECK("a removed class has no name", state_class_by_name(world.state, STR("h100-80g")) == NULL);
     CHECK("but keeps its number", state_class(world.state, 0)->is_removed);
     CHECK("and has a new version", state_class(world.state, 0)->r.version == world.state->sequence);
-    world_class(&world, "h100-80g");
+    (void)world_class(&world, "h100-80g");
     CHECK("the name may come back with a new number",
           state_class_by_name(world.state, STR("h100-80g"))->r.number == 2);
+}
+
+static void test_class_comes_back(void **state)
+{
+    (void)state;
+    AUTO(world) struct world world;
+    world_init(&world, 1);
+    struct id id = world_class(&world, "h100-80g");
+    struct class_record r = { .id = id, .name = STR("h100-94g"), .price_micros_per_hour = 5 };
+    world_remove(&world, EV_CLASS_REMOVED, id);
+    world_apply(&world, (struct event){ .type = EV_CLASS_SET, .class_set = r });
+    CHECK("set again, it is there again",
+          state_class_by_name(world.state, STR("h100-94g")) == state_class(world.state, 0));
+    CHECK("with what is new", state_class(world.state, 0)->r.price_micros_per_hour == 5);
 }
 
 static void test_projects(void **state)
@@ -142,6 +156,23 @@ static void test_update_keeps_facts(void **state)
     image = project->r; /* borrows the quotas of the state */
     world_apply(&world, (struct event){ .type = EV_PROJECT_SET, .project_set = image });
     CHECK("keeps what it borrowed from itself", project_quota(project, 0).limit_milli == 8000);
+}
+
+static void test_creation_begins_at_zero(void **state)
+{
+    (void)state;
+    AUTO(world) struct world world;
+    world_init(&world, 1);
+    struct usage_total past = { .class_number = 1, .segments = 9 };
+    struct project_record r = { .id = { 4, 4 },
+                                .name = STR("amber"),
+                                .path = STR("amber"),
+                                .usage = { &past, 1 },
+                                .feed_sequence = 77 };
+    world_apply(&world, (struct event){ .type = EV_PROJECT_SET, .project_set = r });
+    const struct project *project = state_project(world.state, r.id);
+    CHECK("a new project has used nothing", project->r.usage.count == 0);
+    CHECK("and its feed is empty", project->last_sequence == 0);
 }
 
 static void test_quota_defaults(void **state)
@@ -351,6 +382,42 @@ static void test_workload_life(void **state)
                               world.state->ended_count == 0 && world.state->workload_count == 0);
 }
 
+static void test_workload_takes_every_field(void **state)
+{
+    (void)state;
+    AUTO(world) struct world world;
+    world_init(&world, 3);
+    struct cast cast = cast_of(&world);
+    struct id id = world_submit(&world, cast.project);
+    const struct workload_record *r = &state_workload(world.state, id)->r;
+    struct workload_changed changed = {
+        .workload = id,
+        .state = r->state,
+        .after_stop = WL_CANCELLED,
+        .cause = CAUSE_WAITING_FOR_BACKOFF,
+        .detail = STR("failed twice"),
+        .attempt = 3,
+        .failures = 2,
+        .evictions = 5,
+        .node_losses = 7,
+        .not_before = { 11 },
+        .exit = { .is_known = true, .code = 13 },
+    };
+    world_apply(&world, (struct event){ .type = EV_WORKLOAD_CHANGED, .workload_changed = changed });
+    CHECK("what follows", r->after_stop == WL_CANCELLED);
+    CHECK("why", r->cause == CAUSE_WAITING_FOR_BACKOFF && str_is(r->detail, "failed twice"));
+    CHECK("counters", r->attempt == 3 && r->failures == 2 && r->evictions == 5);
+    CHECK("losses", r->node_losses == 7);
+    CHECK("back-off", r->not_before.ns == 11);
+    CHECK("exit", r->exit.is_known && r->exit.code == 13);
+    changed.detail = r->detail; /* borrowed from what it replaces */
+    world_apply(&world, (struct event){ .type = EV_WORKLOAD_CHANGED, .workload_changed = changed });
+    CHECK("its own detail again", str_is(r->detail, "failed twice"));
+    changed.detail = (struct str){ 0 };
+    world_apply(&world, (struct event){ .type = EV_WORKLOAD_CHANGED, .workload_changed = changed });
+    CHECK("no detail", r->detail.size == 0);
+}
+
 static void test_arrays(void **state)
 {
     (void)state;
@@ -359,10 +426,11 @@ static void test_arrays(void **state)
     struct cast cast = cast_of(&world);
     struct id array = world_id(&world);
     struct id ids[5];
-    static const size_t order[5] = { 3, 0, 1, 4, 2 }; /* as no core would submit them */
+    static const size_t order[5] = { 3, 0, 4, 1, 2 }; /* as no core would submit them */
     for (size_t i = 0; i < 5; i++) {
         ids[order[i]] = world_submit_element(&world, cast.project, array, (int64_t)order[i]);
-        (void)world_submit(&world, cast.project);
+        if (i < 2)
+            (void)world_submit(&world, cast.project);
     }
     struct workload *at = state_array(world.state, array);
     for (size_t i = 0; i < 5; i++, at = at->array_next)
@@ -541,8 +609,10 @@ int main(void)
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_time_never_goes_back),
         cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_class_comes_back),
         cmocka_unit_test(test_projects),
         cmocka_unit_test(test_update_keeps_facts),
+        cmocka_unit_test(test_creation_begins_at_zero),
         cmocka_unit_test(test_quota_defaults),
         cmocka_unit_test(test_feed),
         cmocka_unit_test(test_removal_takes_belongings),
@@ -550,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_workload_life),
+        cmocka_unit_test(test_workload_takes_every_field),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_allocation_life),
         cmocka_unit_test(test_lost_and_back),
