@@ -98,8 +98,10 @@ static void sync_with_server(void)
 
 static size_t conn_count(void)
 {
-    sync_with_server();
-    return http_server_conn_count(fixture.server);
+    stop_server();
+    size_t count = http_server_conn_count(fixture.server);
+    start_server();
+    return count;
 }
 
 static int set_up(void **state)

@@ -67,7 +67,6 @@ static void test_download_chunked(void **state)
 static void test_download_is_bounded(void **state)
 {
     (void)state;
-    AUTO(buf) struct buf answer = { 0 };
     fixture.stream_left = 200 * 1024 * 1024;
     size_t begin = fixture.stream_left;
     int fd = request("GET /download HTTP/1.1\r\n" HOST "\r\n");
