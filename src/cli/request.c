@@ -59,19 +59,10 @@ static enum err url_split(struct cli *cli, struct str rest, struct http_client_o
     return ERR_OK;
 }
 
-enum err cli_connect(struct cli *cli, struct error *e)
+enum err cli_server_split(struct cli *cli, struct http_client_options *out, struct error *e)
 {
-    static const struct str unix_prefix = { "unix:", 5 };
     static const struct str https_prefix = { "https://", 8 };
-    AUTO(buf) struct buf ca = { 0 };
-    struct http_client_options options = { 0 };
     struct str server = str_of(cli->server);
-    if (cli->client != NULL)
-        return ERR_OK;
-    if (str_starts(server, unix_prefix)) {
-        options.unix_path = cli->server + unix_prefix.size;
-        return http_client_new(&options, &cli->client, e);
-    }
     if (!str_starts(server, https_prefix))
         return err_set(e, ERR_INVALID, "server: \"%s\" is neither https://HOST:PORT nor unix:PATH",
                        cli->server);
@@ -80,14 +71,29 @@ enum err cli_connect(struct cli *cli, struct error *e)
                        "the controller's authority is needed for %s: --ca FILE or BERTH_CA (its "
                        "operator has it as ca.pem)",
                        cli->server);
-    enum err rc = url_split(
-        cli, (struct str){ server.data + https_prefix.size, server.size - https_prefix.size },
-        &options, e);
+    return url_split(
+        cli, (struct str){ server.data + https_prefix.size, server.size - https_prefix.size }, out,
+        e);
+}
+
+enum err cli_connect(struct cli *cli, struct error *e)
+{
+    static const struct str unix_prefix = { "unix:", 5 };
+    AUTO(buf) struct buf ca = { 0 };
+    struct http_client_options options = { 0 };
+    if (cli->client != NULL)
+        return ERR_OK;
+    if (str_starts(str_of(cli->server), unix_prefix)) {
+        options.unix_path = cli->server + unix_prefix.size;
+        return http_client_new(&options, &cli->client, e);
+    }
+    enum err rc = cli_server_split(cli, &options, e);
     if (rc == ERR_OK)
         rc = file_read(cli->ca_file, CA_MAX, &ca, e);
     if (rc != ERR_OK)
         return rc;
     options.ca_pem = buf_str(&ca);
+    options.tls = http_client_tls();
     return http_client_new(&options, &cli->client, e);
 }
 
