@@ -77,25 +77,41 @@ static void drop_row(struct store_row *row)
     mem_free(row);
 }
 
-static void drop_answer(struct store_answer *answer)
+/* A SHA-256 is as good a key by its first half. */
+static struct id answer_id(const struct digest *key)
 {
+    struct id id;
+    memcpy(&id.hi, key->bytes, sizeof(id.hi));
+    memcpy(&id.lo, key->bytes + sizeof(id.hi), sizeof(id.lo));
+    return id;
+}
+
+struct store_answer *memory_answer(const struct memory_store *store, const struct digest *key)
+{
+    struct store_answer *found = id_map_get(&store->answers_by_key, answer_id(key));
+    return found != NULL && memcmp(&found->key, key, sizeof(*key)) == 0 ? found : NULL;
+}
+
+static void drop_answer(struct memory_store *store, struct store_answer *answer)
+{
+    (void)id_map_remove(&store->answers_by_key, answer_id(&answer->key));
     memory_drop(&answer->content);
     mem_free(answer);
 }
 
 static void keep_answer(struct memory_store *store, const struct store_answer *answer)
 {
-    struct store_answer *kept = mem_new(1, sizeof(*kept));
-    *kept = *answer;
-    memory_keep(&kept->content);
-    for (size_t i = 0; i < store->answers.count; i++) {
-        if (memcmp(&store->answers.items[i]->key, &answer->key, sizeof(answer->key)) == 0) {
-            drop_answer(store->answers.items[i]);
-            store->answers.items[i] = kept;
-            return;
-        }
+    struct str content = answer->content;
+    struct store_answer *kept = memory_answer(store, &answer->key);
+    if (kept == NULL) {
+        kept = mem_new(1, sizeof(*kept));
+        vec_push(&store->answers, kept);
+        id_map_put(&store->answers_by_key, answer_id(&answer->key), kept);
     }
-    vec_push(&store->answers, kept);
+    memory_keep(&content);
+    memory_drop(&kept->content);
+    *kept = *answer;
+    kept->content = content;
 }
 
 static void keep_clock(struct memory_store *store, const struct store_clock *clock)
@@ -281,7 +297,7 @@ static void trim_answers(struct memory_store *store, struct wall now)
     size_t kept = 0;
     for (size_t i = 0; i < store->answers.count; i++) {
         if (store->answers.items[i]->expires.ns <= now.ns)
-            drop_answer(store->answers.items[i]);
+            drop_answer(store, store->answers.items[i]);
         else
             store->answers.items[kept++] = store->answers.items[i];
     }
@@ -439,13 +455,14 @@ static void memory_free(struct store *base)
     for (size_t i = 0; i < store->journal.count; i++)
         drop_row(store->journal.items[i]);
     for (size_t i = 0; i < store->answers.count; i++)
-        drop_answer(store->answers.items[i]);
+        drop_answer(store, store->answers.items[i]);
     while (store->snapshots.count != 0)
         remove_snapshot(store, 0);
     memory_drop(&store->clock.boot_id);
     vec_done(&store->journal);
     vec_done(&store->snapshots);
     vec_done(&store->answers);
+    id_map_done(&store->answers_by_key);
     vec_done(&store->projects);
     vec_done(&store->workloads);
     vec_done(&store->allocations);

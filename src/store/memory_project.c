@@ -111,7 +111,7 @@ static enum err change_allocation(void *to, const struct allocation_step *step, 
     struct memory_allocation *kept = id_map_get(&store->allocations_by_id, step->id);
     (void)e;
     if (kept == NULL)
-        return ERR_OK; /* retention took it */
+        return ERR_OK; /* it has ended */
     struct allocation_row *row = &kept->row;
     if (step->started.ns > 0 && row->state != step->state)
         row->started = step->started;
@@ -121,6 +121,8 @@ static enum err change_allocation(void *to, const struct allocation_step *step, 
     row->stop_cause = step->stop_cause;
     row->evictor = step->evictor;
     row->exit = step->exit;
+    if (row->state == AL_ENDED)
+        (void)id_map_remove(&store->allocations_by_id, row->id);
     return ERR_OK;
 }
 
@@ -221,7 +223,8 @@ const struct projection_sink memory_sink = {
 
 void memory_drop_allocation(struct memory_store *store, struct memory_allocation *allocation)
 {
-    (void)id_map_remove(&store->allocations_by_id, allocation->row.id);
+    if (id_map_get(&store->allocations_by_id, allocation->row.id) == allocation)
+        (void)id_map_remove(&store->allocations_by_id, allocation->row.id);
     mem_free(allocation);
 }
 

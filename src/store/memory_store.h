@@ -50,7 +50,9 @@ struct memory_store {
     VEC(struct memory_usage *) usage;
     VEC(struct ledger_row *) ledger; /* by project, then class */
     VEC(struct memory_audit *) audit;
-    struct id_map projects_by_id, workloads_by_id, allocations_by_id;
+    struct id_map projects_by_id, workloads_by_id;
+    struct id_map allocations_by_id; /* live ones */
+    struct id_map answers_by_key;
     struct id_map billed; /* allocation -> its usage */
 };
 
@@ -62,6 +64,9 @@ static inline struct memory_store *memory_of(struct store *store)
 /* Makes a borrowed text an owned one, and gives it back. */
 void memory_keep(struct str *text);
 void memory_drop(struct str *text);
+
+/* memory.c; NULL: none is kept. */
+struct store_answer *memory_answer(const struct memory_store *store, const struct digest *key);
 
 /* memory_project.c; `to` is the store. */
 extern const struct projection_sink memory_sink;

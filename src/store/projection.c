@@ -123,10 +123,10 @@ static enum err project_allocation_change(const struct projection_sink *sink, vo
         step.started = ev->wall;
     if (!allocation_is_charged(changed->state))
         step.ended = ev->wall;
-    enum err rc = sink->allocation_change(to, &step, e);
-    if (rc == ERR_OK && changed->has_segment)
+    enum err rc = ERR_OK;
+    if (changed->has_segment)
         rc = project_usage(sink, to, ev, e);
-    return rc;
+    return rc == ERR_OK ? sink->allocation_change(to, &step, e) : rc;
 }
 
 /* What the event is about, for the filters of the audit. */
@@ -158,6 +158,12 @@ enum err project_event(const struct projection_sink *sink, void *to,
                        const struct store_event *event, struct error *e)
 {
     const struct event *ev = event->event;
+    struct audit_entry entry = audit_entry_of(event);
+    /* The audit goes first where it needs what the change ends: an ended allocation has no id. */
+    if (ev->type == EV_ALLOCATION_CHANGED) {
+        enum err rc = sink->audit_add(to, &entry, e);
+        return rc == ERR_OK ? project_allocation_change(sink, to, ev, e) : rc;
+    }
     enum err rc = ERR_OK;
     if (ev->type == EV_PROJECT_SET)
         rc = project_project(sink, to, ev, e);
@@ -167,11 +173,5 @@ enum err project_event(const struct projection_sink *sink, void *to,
         rc = project_workload_change(sink, to, ev, e);
     else if (ev->type == EV_ALLOCATION_GRANTED)
         rc = project_grant(sink, to, ev, e);
-    else if (ev->type == EV_ALLOCATION_CHANGED)
-        rc = project_allocation_change(sink, to, ev, e);
-    if (rc != ERR_OK)
-        return rc;
-
-    struct audit_entry entry = audit_entry_of(event);
-    return sink->audit_add(to, &entry, e);
+    return rc == ERR_OK ? sink->audit_add(to, &entry, e) : rc;
 }

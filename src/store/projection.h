@@ -67,6 +67,7 @@ struct audit_entry {
     struct id allocation; /* the sink finds the workload (and its project) through it */
 };
 
+/* Workloads are found by id as long as they are kept, allocations until their state is "ended". */
 struct projection_sink {
     enum err (*project_set)(void *to, const struct project_row *row, struct error *e);
     enum err (*workload_add)(void *to, const struct ended_workload *row, struct error *e);

@@ -18,6 +18,13 @@ static bool wants(const struct id *filter, struct id value)
     return id_is_none(*filter) || id_eq(*filter, value);
 }
 
+/* Rows are looked up through the workload, as long as that is kept. */
+static bool wants_workload(const struct memory_store *store, struct id filter, struct id value)
+{
+    return id_is_none(filter) ||
+           (id_eq(filter, value) && id_map_get(&store->workloads_by_id, filter) != NULL);
+}
+
 static bool is_newer_end(const struct query_page *page, uint64_t key)
 {
     return page->after != 0 && key >= page->after;
@@ -60,7 +67,7 @@ static enum err usage(struct query *query, const struct query_page *page, usage_
         const struct usage_row *row = &store->usage.items[i]->row;
         if (row->key <= page->after || !wants(&page->tenant, row->segment.tenant) ||
             !wants(&page->project, row->segment.project) ||
-            !wants(&page->workload, row->segment.workload))
+            !wants_workload(store, page->workload, row->segment.workload))
             continue;
         rc = each(arg, row, e);
         left--;
@@ -84,7 +91,8 @@ static enum err audit(struct query *query, const struct query_page *page, audit_
     for (size_t i = store->audit.count; rc == ERR_OK && left > 0 && i > 0; i--) {
         const struct memory_audit *kept = store->audit.items[i - 1];
         if (is_newer_end(page, kept->row.key) || !wants(&page->tenant, kept->row.tenant) ||
-            !wants(&page->project, kept->project) || !wants(&page->workload, kept->workload))
+            !wants(&page->project, kept->project) ||
+            !wants_workload(store, page->workload, kept->workload))
             continue;
         const struct store_row *stored = journal_row(store, kept->row.key);
         struct audit_row row = kept->row;
@@ -139,14 +147,11 @@ static enum err totals(struct query *query, struct id project, usage_total_fn *e
 static enum err answer(struct query *query, const struct digest *key, struct wall now,
                        struct arena *arena, struct store_answer *out, struct error *e)
 {
-    struct memory_store *store = store_of(query);
-    for (size_t i = 0; i < store->answers.count; i++) {
-        const struct store_answer *kept = store->answers.items[i];
-        if (memcmp(&kept->key, key, sizeof(*key)) == 0 && kept->expires.ns > now.ns) {
-            *out = *kept;
-            out->content = str_copy(arena, kept->content);
-            return ERR_OK;
-        }
+    const struct store_answer *kept = memory_answer(store_of(query), key);
+    if (kept != NULL && kept->expires.ns > now.ns) {
+        *out = *kept;
+        out->content = str_copy(arena, kept->content);
+        return ERR_OK;
     }
     return err_set(e, ERR_NOT_FOUND, "no answer is kept for this key");
 }

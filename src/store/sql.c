@@ -51,14 +51,18 @@ void sql_use(struct sql *sql, const char *const *texts, size_t count)
     assert(sql->statements == NULL);
     sql->texts = texts;
     sql->count = count;
-    sql->statements = mem_new(count, sizeof(sqlite3_stmt *));
+    sql->statements = mem_new(count, sizeof(*sql->statements));
+    sql->ids = mem_new(count, sizeof(*sql->ids));
 }
 
 void sql_close(struct sql *sql)
 {
-    for (size_t i = 0; i < sql->count; i++)
+    for (size_t i = 0; i < sql->count; i++) {
         (void)sqlite3_finalize(sql->statements[i]); /* repeats the error of the last step */
+        mem_free(sql->ids[i]);
+    }
     mem_free(sql->statements);
+    mem_free(sql->ids);
     (void)sqlite3_close_v2(sql->db); /* what was committed stays so, whatever it says */
     mem_free((char *)(uintptr_t)sql->path);
     *sql = (struct sql){ 0 };
@@ -167,7 +171,11 @@ struct sql_call sql_get(struct sql *sql, size_t number)
     if (*slot == NULL && sqlite3_prepare_v3(sql->db, sql->texts[number], -1,
                                             SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
         call.failed = true;
+    if (*slot != NULL && sql->ids[number] == NULL)
+        sql->ids[number] =
+            mem_new((size_t)sqlite3_bind_parameter_count(*slot) + 1, sizeof(*sql->ids[number]));
     call.statement = *slot;
+    call.ids = sql->ids[number];
     return call;
 }
 
@@ -217,17 +225,16 @@ void sql_id(struct sql_call *call, struct id id)
 {
     if (call->failed)
         return;
-    uint8_t bytes[16];
+    uint8_t *bytes = call->ids[call->argument++];
+    if (id_is_none(id)) {
+        sql_bound(call, sqlite3_bind_null(call->statement, call->argument));
+        return;
+    }
     for (unsigned i = 0; i < 8; i++) {
         bytes[i] = (uint8_t)(id.hi >> (56 - 8 * i));
         bytes[8 + i] = (uint8_t)(id.lo >> (56 - 8 * i));
     }
-    call->argument++;
-    if (id_is_none(id))
-        sql_bound(call, sqlite3_bind_null(call->statement, call->argument));
-    else
-        sql_bound(call, sqlite3_bind_blob(call->statement, call->argument, bytes, sizeof(bytes),
-                                          SQLITE_TRANSIENT));
+    sql_bound(call, sqlite3_bind_blob(call->statement, call->argument, bytes, 16, SQLITE_STATIC));
 }
 
 void sql_digest(struct sql_call *call, const struct digest *digest)

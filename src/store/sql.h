@@ -22,6 +22,7 @@ struct sql {
     const char *path;          /* owned copy, for messages */
     const char *const *texts;  /* borrowed for ever: the statements by number */
     sqlite3_stmt **statements; /* owned; prepared when first used */
+    uint8_t (**ids)[16];       /* owned; bytes bound to each argument of each statement */
     size_t count;
 };
 
@@ -50,6 +51,7 @@ void sql_rollback(struct sql *sql); /* no transaction: a no-op */
 struct sql_call {
     struct sql *sql; /* borrowed */
     sqlite3_stmt *statement;
+    uint8_t (*ids)[16]; /* borrowed from `sql` */
     int argument;
     int column;
     bool failed;

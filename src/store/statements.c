@@ -11,7 +11,7 @@
     "w.exit_signal, w.exit_is_oom, r.body "                                                        \
     "FROM workloads w JOIN workload_records r ON r.key = w.key "
 
-/* Newest first: ?1 is the key of the page's predecessor. The CROSS keeps the order of the index. */
+/* Newest first: ?1 is the key of the page's predecessor. */
 #define ENDED(filter)                                                                              \
     "SELECT " WORKLOAD_COLUMNS "WHERE w.ended_ns > 0 AND w.key < ?1 AND " filter                   \
     " ORDER BY w.key DESC LIMIT ?2"
@@ -27,9 +27,10 @@
     " ORDER BY sequence DESC LIMIT ?2"
 
 /* Further filters than the one an index serves: ?3 tenant, ?4 project, ?5 workload; NULL is any. */
-#define MORE_FILTERS(table)                                                                        \
-    " AND (?3 IS NULL OR " table "tenant = ?3) AND (?4 IS NULL OR " table                          \
-    "project = ?4) AND (?5 IS NULL OR " table "workload = ?5)"
+#define WORKLOAD_KEY "(SELECT key FROM workloads WHERE id = ?5)"
+#define MORE_FILTERS                                                                               \
+    " AND (?3 IS NULL OR tenant = ?3) AND (?4 IS NULL OR project = ?4) "                           \
+    "AND (?5 IS NULL OR workload_key = " WORKLOAD_KEY ")"
 #define MORE_FILTERS_ENDED                                                                         \
     " AND (?3 IS NULL OR w.tenant = ?3) AND (?4 IS NULL OR w.project = ?4) "                       \
     "AND (?5 IS NULL OR w.id = ?5)"
@@ -108,13 +109,21 @@ const char *const store_statements[ST_COUNT] = {
         "ended_ns = ?10, exit_is_known = ?11, exit_code = ?12, exit_signal = ?13, "
         "exit_is_oom = ?14 WHERE id = ?1",
     [ST_ALLOCATION_ADD] =
-        "INSERT INTO allocations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO allocations VALUES (?1, ?2, "
+        "coalesce((SELECT key FROM workloads WHERE id = ?3), 0), ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+        "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     [ST_ALLOCATION_CHANGE] =
         "UPDATE allocations SET state = ?2, stop_cause = ?3, evictor = ?4, "
         "started_ns = CASE WHEN ?5 > 0 AND state <> ?2 THEN ?5 ELSE started_ns END, "
         "ended_ns = CASE WHEN ended_ns = 0 THEN ?6 ELSE ended_ns END, "
-        "exit_is_known = ?7, exit_code = ?8, exit_signal = ?9, exit_is_oom = ?10 WHERE id = ?1",
-    [ST_USAGE_ADD] = "INSERT INTO usage_segments VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "exit_is_known = ?7, exit_code = ?8, exit_signal = ?9, exit_is_oom = ?10 "
+        "WHERE id = ?1 AND state <> 'ended'",
+    /* An allocation that is not known (it always is) has a key of its own. */
+    [ST_USAGE_ADD] =
+        "INSERT INTO usage_segments VALUES (?1, coalesce((SELECT a.key FROM workloads w "
+        "JOIN allocations a ON a.workload_key = w.key WHERE w.id = ?3 AND a.id = ?2), -?1), "
+        "coalesce((SELECT key FROM workloads WHERE id = ?3), 0), "
+        "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [ST_LEDGER_GROW] =
         "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (project, class_number) "
         "DO UPDATE SET milli_ms = milli_ms + excluded.milli_ms, "
@@ -122,13 +131,13 @@ const char *const store_statements[ST_COUNT] = {
         "segments = segments + excluded.segments",
     /* ?12 project, ?13 workload, ?14 allocation: what is missing follows from what is known. */
     [ST_AUDIT_ADD] =
-        "INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-        "coalesce(?12, (SELECT project FROM workloads WHERE id = ?13), "
-        "(SELECT project FROM allocations WHERE id = ?14)), "
-        "coalesce(?13, (SELECT workload FROM allocations WHERE id = ?14)))",
+        "INSERT INTO audit SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+        "coalesce(?12, w.project, a.project), coalesce(w.key, a.workload_key) "
+        "FROM (SELECT 1) LEFT JOIN workloads w ON w.id = ?13 "
+        "LEFT JOIN allocations a ON a.id = ?14 AND a.state <> 'ended'",
 
     [ST_TRIM_ALLOCATIONS] =
-        "DELETE FROM allocations WHERE workload IN (SELECT id FROM workloads "
+        "DELETE FROM allocations WHERE workload_key IN (SELECT key FROM workloads "
         "WHERE ended_ns > 0 AND ended_ns < ?1 ORDER BY ended_ns, key LIMIT ?2)",
     [ST_TRIM_RECORDS] =
         "DELETE FROM workload_records WHERE key IN (SELECT key FROM workloads "
@@ -148,13 +157,13 @@ const char *const store_statements[ST_COUNT] = {
     [ST_QUERY_ENDED_TENANT] = ENDED("w.tenant = ?3" MORE_FILTERS_ENDED),
     [ST_QUERY_ENDED_PROJECT] = ENDED("w.project = ?4" MORE_FILTERS_ENDED),
     [ST_QUERY_WORKLOAD] = "SELECT " WORKLOAD_COLUMNS "WHERE w.id = ?",
-    [ST_QUERY_USAGE] = USAGE("1" MORE_FILTERS("")),
-    [ST_QUERY_USAGE_TENANT] = USAGE("tenant = ?3" MORE_FILTERS("")),
-    [ST_QUERY_USAGE_PROJECT] = USAGE("project = ?4" MORE_FILTERS("")),
-    [ST_QUERY_USAGE_WORKLOAD] = USAGE("workload = ?5" MORE_FILTERS("")),
-    [ST_QUERY_AUDIT] = AUDIT("1" MORE_FILTERS("")),
-    [ST_QUERY_AUDIT_TENANT] = AUDIT("tenant = ?3" MORE_FILTERS("")),
-    [ST_QUERY_AUDIT_WORKLOAD] = AUDIT("workload = ?5" MORE_FILTERS("")),
+    [ST_QUERY_USAGE] = USAGE("1" MORE_FILTERS),
+    [ST_QUERY_USAGE_TENANT] = USAGE("tenant = ?3" MORE_FILTERS),
+    [ST_QUERY_USAGE_PROJECT] = USAGE("project = ?4" MORE_FILTERS),
+    [ST_QUERY_USAGE_WORKLOAD] = USAGE("workload_key = " WORKLOAD_KEY MORE_FILTERS),
+    [ST_QUERY_AUDIT] = AUDIT("1" MORE_FILTERS),
+    [ST_QUERY_AUDIT_TENANT] = AUDIT("tenant = ?3" MORE_FILTERS),
+    [ST_QUERY_AUDIT_WORKLOAD] = AUDIT("workload_key = " WORKLOAD_KEY MORE_FILTERS),
     /* Which events a feed has is known from the audit; their rows may be live or archived. */
     [ST_QUERY_EVENTS] =
         "SELECT sequence FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",

@@ -115,11 +115,13 @@ CREATE TABLE workload_records (
     body TEXT NOT NULL
 ) STRICT;
 
--- The key is the sequence of the grant.
+-- The key is the sequence of the grant. Keys grow with time, so an index over them is written at its
+-- end; one over ids is written all over, which a long history makes expensive. Hence rows refer to
+-- each other by key, and only live allocations are found by id.
 CREATE TABLE allocations (
     key INTEGER PRIMARY KEY,
-    id BLOB NOT NULL UNIQUE,
-    workload BLOB NOT NULL,
+    id BLOB NOT NULL,
+    workload_key INTEGER NOT NULL,
     project BLOB NOT NULL,
     tenant BLOB,
     node BLOB,
@@ -138,12 +140,15 @@ CREATE TABLE allocations (
     exit_signal INTEGER NOT NULL,
     exit_is_oom INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX allocations_by_workload ON allocations (workload);
+CREATE UNIQUE INDEX allocations_live ON allocations (id) WHERE state <> 'ended';
+CREATE INDEX allocations_by_workload ON allocations (workload_key);
 
 -- The key is the sequence of the event that ended the use.
 CREATE TABLE usage_segments (
     key INTEGER PRIMARY KEY,
-    allocation BLOB NOT NULL UNIQUE,
+    allocation_key INTEGER NOT NULL UNIQUE, -- nothing is billed twice
+    workload_key INTEGER NOT NULL,
+    allocation BLOB NOT NULL,
     workload BLOB NOT NULL,
     project BLOB NOT NULL,
     tenant BLOB,
@@ -158,7 +163,7 @@ CREATE TABLE usage_segments (
 ) STRICT;
 CREATE INDEX usage_by_tenant ON usage_segments (tenant, key);
 CREATE INDEX usage_by_project ON usage_segments (project, key);
-CREATE INDEX usage_by_workload ON usage_segments (workload, key);
+CREATE INDEX usage_by_workload ON usage_segments (workload_key, key);
 
 -- Totals of all usage segments that ever ended.
 CREATE TABLE ledger (
@@ -185,9 +190,9 @@ CREATE TABLE audit (
     type INTEGER NOT NULL,
     object TEXT NOT NULL,
     project BLOB,
-    workload BLOB
+    workload_key INTEGER
 ) STRICT;
 CREATE INDEX audit_by_tenant ON audit (tenant, sequence);
-CREATE INDEX audit_by_workload ON audit (workload, sequence) WHERE workload IS NOT NULL;
+CREATE INDEX audit_by_workload ON audit (workload_key, sequence) WHERE workload_key IS NOT NULL;
 
 INSERT INTO store_head VALUES (1, randomblob(16), 0, 0, 0, 0, 0, 0);
