@@ -128,6 +128,7 @@ struct sproject {
     struct sgroup *own;       /* its next candidate */
     struct sgroup *candidate; /* of the whole subtree */
     uint8_t *held;            /* by class: enum held */
+    int64_t *refused;         /* by class: so much or more is not admitted, and reclaims nothing */
 };
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -376,7 +377,9 @@ void attempt_claim(struct attempt *attempt, const struct plan_member *members);
 struct plan_entry *plan_add(struct plan *plan, struct arena *arena);
 
 /* reclaim.c */
-/* Is it inside a guarantee, and does somebody use more than theirs? */
+/* Is it inside a guarantee, at any level? */
+bool reclaim_is_entitled(const struct attempt *attempt);
+/* And does somebody use more than theirs? */
 bool reclaim_may_help(const struct attempt *attempt);
 /* Evicts what it takes, if that suffices, and holds the room; false: nothing was done. */
 bool reclaim(struct attempt *attempt);

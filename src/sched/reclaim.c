@@ -240,13 +240,18 @@ static bool has_borrowers(const struct sched *sched, int64_t class_number)
     return false;
 }
 
-bool reclaim_may_help(const struct attempt *attempt)
+bool reclaim_is_entitled(const struct attempt *attempt)
 {
     bool is_inside = claimant_is_inside(attempt, attempt->ask.project);
     for (const struct sproject *p = attempt->ask.project; p->parent != NULL && !is_inside;
          p = p->parent)
         is_inside = claimant_is_inside(attempt, p->parent);
-    if (!is_inside || !place_if_empty(attempt->sched, &attempt->fitting))
+    return is_inside;
+}
+
+bool reclaim_may_help(const struct attempt *attempt)
+{
+    if (!reclaim_is_entitled(attempt) || !place_if_empty(attempt->sched, &attempt->fitting))
         return false;
     const struct sched *sched = attempt->sched;
     for (size_t c = 0; c < sched->class_count; c++) {

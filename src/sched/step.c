@@ -75,6 +75,13 @@ static struct ask ask_of(const struct sched *sched, const struct sgroup *group,
     return (struct ask){ group->project, class_number, group->members * each, group->is_fixed };
 }
 
+/* Nothing more of the project can be within its quota: then borrowers are everybody. */
+static bool is_quota_used_up(const struct ask *ask)
+{
+    const struct suse *use = &ask->project->uses[ask->class_number];
+    return use->own_charged + use->own_claimed >= use->own_quota;
+}
+
 /* A blocked group keeps its classes from later ones of its project. */
 static void hold_classes(const struct pass *pass, const struct sgroup *group)
 {
@@ -86,7 +93,8 @@ static void hold_classes(const struct pass *pass, const struct sgroup *group)
             continue;
         const struct ask ask = ask_of(sched, group, class_number);
         uint8_t *held = &group->project->held[class_number];
-        uint8_t wanted = quota_is_inside(&ask) ? HELD_FROM_ALL : HELD_FROM_BORROWERS;
+        bool is_from_all = quota_is_inside(&ask) || is_quota_used_up(&ask);
+        uint8_t wanted = is_from_all ? HELD_FROM_ALL : HELD_FROM_BORROWERS;
         *held = MAX_OF(*held, wanted);
     }
 }
@@ -95,6 +103,16 @@ static bool is_held_back(const struct ask *ask)
 {
     uint8_t held = ask->project->held[ask->class_number];
     return held == HELD_FROM_ALL || (held == HELD_FROM_BORROWERS && !quota_is_inside(ask));
+}
+
+/* No group of the project can be looked at any more in this pass. */
+static bool is_all_held(const struct sched *sched, const struct sproject *project)
+{
+    for (size_t c = 0; c < sched->class_count; c++) {
+        if (project->wants[c] > 0 && project->held[c] != HELD_FROM_ALL)
+            return false;
+    }
+    return true;
 }
 
 /* In every class that it may use: then there is nothing to look at. */
@@ -139,6 +157,26 @@ static void enter_pass(const struct pass *pass, struct sgroup *group)
     group->cursor = skip_first(&group->queue);
 }
 
+/* In every class that it may use, no more than that was refused before in this pass, where use only
+ * grows. Remembered like any group that was looked at. */
+static bool is_refused_everywhere(const struct sched *sched, struct sgroup *group)
+{
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        const struct ask ask = ask_of(sched, group, class_number);
+        if (ask.charge < group->project->refused[class_number])
+            return false;
+    }
+    group->verdict = VERDICT_QUOTA;
+    group->checked = sched->clock;
+    group->is_partly_held = false;
+    group->wants_victims = false;
+    return true;
+}
+
 /* What the walk does with the group it stands at. */
 enum offer { OFFER_IT, OFFER_LATER, OFFER_NOT };
 
@@ -151,7 +189,9 @@ static enum offer offer_of(const struct pass *pass, struct sgroup *group)
             hold_classes(pass, group);
         return OFFER_NOT;
     }
-    return is_held_back_everywhere(pass->sched, group) ? OFFER_NOT : OFFER_IT;
+    bool is_settled =
+        is_held_back_everywhere(pass->sched, group) || is_refused_everywhere(pass->sched, group);
+    return is_settled ? OFFER_NOT : OFFER_IT;
 }
 
 /* Finds the next group of the project's own queue that has to be looked at. */
@@ -172,6 +212,8 @@ static void refresh_own(const struct pass *pass, struct sproject *project)
         project->walk = skip_next(project->walk);
         if (offer == OFFER_LATER)
             advance_later(group);
+        else if (is_all_held(pass->sched, project))
+            project->walk = NULL;
         project->own = project->advanced;
     }
 }
@@ -287,6 +329,9 @@ static void begin_pass(struct pass *pass)
         p->walk = skip_first(&p->groups);
         p->advanced = NULL;
         p->held = arena_new(pass->arena, sched->class_count, sizeof(*p->held));
+        p->refused = arena_new(pass->arena, sched->class_count, sizeof(*p->refused));
+        for (size_t c = 0; c < sched->class_count; c++)
+            p->refused[c] = INT64_MAX;
         refresh_own(pass, p);
     }
     sched->root.own = NULL;
@@ -307,6 +352,13 @@ static struct attempt attempt_of(const struct pass *pass)
     };
 }
 
+static void remember_refusal(const struct attempt *attempt, enum admission admission)
+{
+    int64_t *refused = &attempt->work->project->refused[attempt->ask.class_number];
+    if (admission != ADMIT_FIXED_QUOTA && !reclaim_is_entitled(attempt))
+        *refused = MIN_OF(*refused, attempt->ask.charge);
+}
+
 /* On what is free, in the first class that admits it and has room. */
 static enum verdict try_start(struct pass *pass, struct swork *work)
 {
@@ -323,8 +375,10 @@ static enum verdict try_start(struct pass *pass, struct swork *work)
             pass->was_held_back = true;
             continue;
         }
-        if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) != ADMIT_OK) {
+        enum admission admission = quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL);
+        if (admission != ADMIT_OK) {
             verdict = verdict == VERDICT_PLACE ? verdict : VERDICT_QUOTA;
+            remember_refusal(&attempt, admission);
             continue;
         }
         if (attempt_start(&attempt))

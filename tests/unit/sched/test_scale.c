@@ -91,9 +91,11 @@ static void measure(const char *name, const struct scale *scale)
     double sum = 0;
     for (int i = 0; i < EVENTS; i++) {
         struct node *node = lab.state->first_node;
-        for (int skip = 0; skip < i * 37; skip++)
+        for (int skip = 0; skip < i * 20; skip++)
             node = node->next;
         lab.is_paused = true;
+        while (node->first_allocation == NULL)
+            node = node->prev != NULL ? node->prev : lab.state->first_node;
         report(&lab, node->first_allocation, OBSERVED_RUNNING);
         lab.is_paused = false;
         size_t starts = lab.starts;
