@@ -35,7 +35,8 @@ struct watch {
 };
 
 struct agentd_options {
-    const char *state_dir;
+    const char *state_dir; /* on disk */
+    const char *run_dir;   /* in memory, best: what need not outlive the machine */
     const char *identity;
     const char *socket;
     unsigned peer_uid;
@@ -63,9 +64,11 @@ struct attempt {
     bool is_unclean;      /* cleaning up did not succeed: again in a second */
     bool is_unsigned;     /* held by a shim whose pid is not known yet: look again */
     bool is_changed;      /* since it was last reported */
+    bool has_log;         /* the spool exists: there is output */
     bool is_log_offered;  /* on this connection, with its descriptor */
     bool is_log_complete; /* told, too */
     bool is_log_stored;
+    bool is_end_told;     /* to a network half, at least once */
     struct mono ended_at; /* boot clock */
 };
 
@@ -109,7 +112,8 @@ struct agentd {
     struct identity identity;
     struct grant_crypto crypto; /* borrows identity */
     char boot_id[CLOCK_BOOT_ID_MAX];
-    char alloc_dir[ATTEMPT_PATH_MAX];
+    char alloc_dir[ATTEMPT_PATH_MAX];  /* directories of attempts, on disk */
+    char bundle_dir[ATTEMPT_PATH_MAX]; /* and in memory */
     char lease_path[ATTEMPT_PATH_MAX];
     char stamp_path[ATTEMPT_PATH_MAX];
     char notify_path[ATTEMPT_PATH_MAX];
@@ -193,15 +197,23 @@ void attempts_reconcile(struct agentd *agentd);
 void attempts_hint(struct agentd *agentd); /* reads the datagrams of shims */
 void attempts_look(struct agentd *agentd); /* once a second: what no hint has told */
 struct attempt *attempts_find(const struct agentd *agentd, struct id allocation, uint32_t attempt);
-int attempt_open(const struct agentd *agentd, const struct attempt *attempt); /* -1: it is gone */
+/* Its directories; False: it is gone. */
+bool attempt_open(const struct agentd *agentd, const char *name, struct attempt_dirs *out);
 void attempts_log_ack(struct agentd *agentd, const struct ipc_log_ack *ack);
 void attempts_done(struct agentd *agentd);
 
 /* agentd_config.c */
-/* Makes the directory of an attempt complete, ready for a shim. Nothing is left of a failure. */
+/* Paths of an attempt's two directories. */
+struct attempt_paths {
+    char disk[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
+    char run[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
+};
+void config_paths(const struct agentd *agentd, const char *name, struct attempt_paths *out);
+/* Makes the directories of an attempt complete, ready for a shim. Nothing is left of a failure. */
 MUST_CHECK enum err config_prepare(struct agentd *agentd, const struct grant *grant,
-                                   const struct wanted *wanted, int *dir_fd, struct error *e);
-/* Writes NAME into the attempt's directory: a command with the workload's environment and limits. */
+                                   const struct wanted *wanted, struct attempt_dirs *dirs,
+                                   struct error *e);
+/* Writes NAME into the attempt's bundle: a command with the workload's environment and limits. */
 MUST_CHECK enum err config_command(struct agentd *agentd, const struct attempt *attempt,
                                    const struct grant_payload *command, bool is_tty,
                                    const char *name, struct error *e);

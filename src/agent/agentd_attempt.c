@@ -50,11 +50,11 @@ static void attempt_drop(struct agentd *agentd, size_t index)
     mem_free(attempt);
 }
 
-int attempt_open(const struct agentd *agentd, const struct attempt *attempt)
+bool attempt_open(const struct agentd *agentd, const char *name, struct attempt_dirs *out)
 {
-    char path[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
-    (void)snprintf(path, sizeof(path), "%s/%s", agentd->alloc_dir, attempt->name);
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct attempt_paths paths;
+    config_paths(agentd, name, &paths);
+    return attempt_dirs_open(paths.disk, paths.run, out, NULL) == ERR_OK;
 }
 
 static void set_state(struct agentd *agentd, struct attempt *attempt, enum rec_state state)
@@ -72,26 +72,27 @@ static uint64_t log_size(int dir_fd)
     return fstatat(dir_fd, "log", &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void note_ended(struct agentd *agentd, struct attempt *attempt, int dir_fd)
+static void note_ended(struct agentd *agentd, struct attempt *attempt, int disk_fd)
 {
     bool is_this_boot =
         strncmp(attempt->status.boot_id, agentd->boot_id, sizeof(attempt->status.boot_id)) == 0;
     attempt->ended_at = is_this_boot ? (struct mono){ attempt->status.ended_ns } : clock_boottime();
-    attempt->is_log_stored = logspool_acked(dir_fd) >= log_size(dir_fd);
+    attempt->is_log_stored = logspool_acked(disk_fd) >= log_size(disk_fd);
     set_state(agentd, attempt, REC_EXITED);
 }
 
 /* Takes over what the shim has published. */
 static void refresh(struct agentd *agentd, struct attempt *attempt)
 {
-    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     struct attempt_status status;
-    if (attempt->state == REC_EXITED || dir_fd < 0 ||
-        attempt_read_status(dir_fd, &status, NULL) != ERR_OK)
+    if (attempt->state == REC_EXITED || !attempt_open(agentd, attempt->name, &dirs) ||
+        attempt_read_status(&dirs, &status, NULL) != ERR_OK)
         return;
     attempt->status = status;
+    attempt->has_log = attempt->has_log || faccessat(dirs.disk, "log", F_OK, 0) == 0;
     if (status.state == ATTEMPT_EXITED)
-        note_ended(agentd, attempt, dir_fd);
+        note_ended(agentd, attempt, dirs.disk);
     else if (status.state == ATTEMPT_STOPPING || attempt->state == REC_STOPPING)
         set_state(agentd, attempt, REC_STOPPING);
     else
@@ -101,7 +102,7 @@ static void refresh(struct agentd *agentd, struct attempt *attempt)
 /* Written in the name of a shim that cannot say it any more. */
 static void write_lost(struct agentd *agentd, struct attempt *attempt, const char *reason)
 {
-    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     struct attempt_status *status = &attempt->status;
     struct error e = { 0 };
     attempt->is_lost = false;
@@ -112,21 +113,22 @@ static void write_lost(struct agentd *agentd, struct attempt *attempt, const cha
     status->ended_ns = clock_boottime().ns;
     memcpy(status->boot_id, agentd->boot_id, sizeof(agentd->boot_id));
     ipc_text_set(status->reason, reason);
-    if (dir_fd < 0 || attempt_write_status(dir_fd, status, ATTEMPT_DURABLE, &e) != ERR_OK)
+    if (!attempt_open(agentd, attempt->name, &dirs) ||
+        attempt_write_status(&dirs, status, &e) != ERR_OK)
         log_error("the end of a lost attempt could not be written",
                   LOG_STR("attempt", attempt->name), LOG_ERR(&e));
-    note_ended(agentd, attempt, dir_fd);
+    note_ended(agentd, attempt, dirs.disk);
 }
 
 static void shim_ended(struct agentd *agentd, void *self, uint32_t events);
 
-/* Spawns "berth-shim VERB DIR"; `lock_fd` becomes descriptor 3 of it, -1 for none. */
+/* Spawns "berth-shim VERB DISK RUN"; `lock_fd` becomes descriptor 3 of it, -1 for none. */
 static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const char *verb,
                            int lock_fd, struct error *e)
 {
-    char dir[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
-    (void)snprintf(dir, sizeof(dir), "%s/%s", agentd->alloc_dir, attempt->name);
-    const char *const argv[] = { agentd->options.shim, verb, dir, NULL };
+    struct attempt_paths paths;
+    config_paths(agentd, attempt->name, &paths);
+    const char *const argv[] = { agentd->options.shim, verb, paths.disk, paths.run, NULL };
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     const int fds[] = { -1, -1, STDERR_FILENO, lock_fd };
     const struct process_spec spec = {
@@ -193,13 +195,13 @@ static void hold_shim(struct agentd *agentd, struct attempt *attempt, int pidfd)
         log_error("cannot watch a shim", LOG_STR("attempt", attempt->name), LOG_ERR(&e));
 }
 
-/* Finds out whose an attempt's directory is after a restart of ours. */
-static void adopt(struct agentd *agentd, struct attempt *attempt, int dir_fd)
+/* Finds out whose an attempt is after a restart of ours. */
+static void adopt(struct agentd *agentd, struct attempt *attempt, const struct attempt_dirs *dirs)
 {
     struct error e = { 0 };
     enum attempt_holder holder = ATTEMPT_LEFT;
     int pidfd = -1;
-    if (attempt_holder(dir_fd, &holder, &pidfd, &e) != ERR_OK)
+    if (attempt_holder(dirs, &holder, &pidfd, &e) != ERR_OK)
         log_warning("cannot tell whose an attempt is", LOG_STR("attempt", attempt->name),
                     LOG_ERR(&e));
     attempt->is_unsigned = holder == ATTEMPT_STARTING;
@@ -208,47 +210,51 @@ static void adopt(struct agentd *agentd, struct attempt *attempt, int dir_fd)
     /* Its status may have been written between the two looks, so it is read after the lock. */
     refresh(agentd, attempt);
     struct attempt_stop stop;
-    if (attempt->state != REC_EXITED && attempt_read_stop(dir_fd, &stop, NULL) == ERR_OK) {
+    if (attempt->state != REC_EXITED && attempt_read_stop(dirs, &stop, NULL) == ERR_OK) {
         attempt->stop_grace_s = stop.grace_s;
         set_state(agentd, attempt, REC_STOPPING);
     }
-    if (holder == ATTEMPT_LEFT && attempt->state != REC_EXITED)
+    bool is_left = holder == ATTEMPT_LEFT || holder == ATTEMPT_NEVER_RAN;
+    if (is_left && attempt->state != REC_EXITED)
         begin_clean(agentd, attempt);
+}
+
+/* True when agentd was killed while preparing it: nothing ever ran there, so it may start yet. */
+static bool never_ran(const struct agentd *agentd, const struct attempt_dirs *dirs,
+                      const struct attempt_spec *spec)
+{
+    enum attempt_holder holder = ATTEMPT_LEFT;
+    struct attempt_status status;
+    AUTO(fd) int pidfd = -1;
+    return strncmp(spec->boot_id, agentd->boot_id, sizeof(spec->boot_id)) == 0 &&
+           attempt_holder(dirs, &holder, &pidfd, NULL) == ERR_OK && holder == ATTEMPT_NEVER_RAN &&
+           attempt_read_status(dirs, &status, NULL) != ERR_OK;
 }
 
 static void scan_one(struct agentd *agentd, const char *name)
 {
     struct id allocation;
     uint32_t number = 0;
-    char path[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
-    if (strlen(name) >= ATTEMPT_NAME_MAX || !attempt_parse(name, &allocation, &number)) {
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    struct attempt_spec spec;
+    struct grant grant;
+    struct error e = { 0 };
+    if (strlen(name) >= ATTEMPT_NAME_MAX || !attempt_parse(name, &allocation, &number) ||
+        !attempt_open(agentd, name, &dirs)) {
         log_warning("not an attempt's directory", LOG_STR("name", name));
         return;
     }
-    (void)snprintf(path, sizeof(path), "%s/%s", agentd->alloc_dir, name);
-    AUTO(fd) int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    AUTO(buf) struct buf bytes = { 0 };
-    struct grant grant;
-    struct error e = { 0 };
-    enum attempt_holder holder = ATTEMPT_NEVER_RAN;
-    AUTO(fd) int pidfd = -1;
-    enum err rc =
-        dir_fd < 0 ? err_errno(&e, "open %s", path) : attempt_holder(dir_fd, &holder, &pidfd, &e);
-    if (rc == ERR_OK && holder == ATTEMPT_NEVER_RAN) {
-        (void)config_remove(agentd, name); /* killed while preparing it: nothing ever ran there */
+    enum err rc = attempt_read_spec(&dirs, &spec, &e);
+    if (rc == ERR_OK)
+        rc = grant_decode(spec.grant, &grant, &e);
+    if (rc != ERR_OK || never_ran(agentd, &dirs, &spec)) {
+        if (rc != ERR_OK)
+            log_warning("an attempt that was never complete is removed", LOG_STR("attempt", name),
+                        LOG_ERR(&e));
+        (void)config_remove(agentd, name); /* what resists is found again at the next start */
         return;
     }
-    if (rc == ERR_OK)
-        rc = attempt_read_file(dir_fd, "grant", GRANT_SIZE, &bytes, &e);
-    if (rc == ERR_OK && bytes.size != GRANT_SIZE)
-        rc = err_set(&e, ERR_CORRUPT, "grant is too short");
-    if (rc == ERR_OK)
-        rc = grant_decode((const uint8_t *)bytes.data, &grant, &e);
-    if (rc != ERR_OK) {
-        log_error("an attempt cannot be read", LOG_STR("attempt", name), LOG_ERR(&e));
-        return;
-    }
-    adopt(agentd, attempt_add(agentd, &grant), dir_fd);
+    adopt(agentd, attempt_add(agentd, &grant), &dirs);
 }
 
 enum err attempts_scan(struct agentd *agentd, struct error *e)
@@ -270,15 +276,15 @@ static void start(struct agentd *agentd, uint32_t index)
     struct wanted *wanted = &agentd->wanted[index];
     const struct payload_entry *payload = desired_payload(agentd, &grant->payload);
     struct error e = { 0 };
-    AUTO(fd) int dir_fd = -1;
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     AUTO(fd) int lock_fd = -1;
     if (payload == NULL) {
         wanted->ready.has_payload = false;
         return;
     }
-    enum err rc = config_prepare(agentd, grant, wanted, &dir_fd, &e);
+    enum err rc = config_prepare(agentd, grant, wanted, &dirs, &e);
     if (rc == ERR_OK) {
-        rc = attempt_lock(dir_fd, &lock_fd, &e);
+        rc = attempt_lock(&dirs, &lock_fd, &e);
         struct attempt *attempt = attempt_add(agentd, grant);
         attempt->state = REC_PREPARING;
         if (rc == ERR_OK)
@@ -296,10 +302,11 @@ static void start(struct agentd *agentd, uint32_t index)
 
 static void stop(struct agentd *agentd, struct attempt *attempt, enum ipc_end end, uint32_t grace_s)
 {
-    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     struct attempt_stop order = { .end = (uint32_t)end, .grace_s = grace_s };
     struct error e = { 0 };
-    if (dir_fd < 0 || attempt_write_stop(dir_fd, &order, &e) != ERR_OK) {
+    if (!attempt_open(agentd, attempt->name, &dirs) ||
+        attempt_write_stop(&dirs, &order, &e) != ERR_OK) {
         log_error("an attempt cannot be told to stop", LOG_STR("attempt", attempt->name),
                   LOG_ERR(&e));
         return; /* still there and unwanted: asked again at the next look */
@@ -370,7 +377,7 @@ static struct rec_observed observe(const struct attempt *attempt)
         .grant = &attempt->grant,
         .state = attempt->state,
         .stop_grace_s = attempt->stop_grace_s,
-        .is_log_stored = attempt->is_log_stored,
+        .is_log_stored = attempt->is_log_stored && attempt->is_end_told,
         .is_busy = attempt->shim.fd >= 0 || attempt->is_unsigned || attempt->is_unclean,
         .ended_at = attempt->ended_at,
     };
@@ -439,9 +446,9 @@ void attempts_look(struct agentd *agentd)
     for (size_t i = 0; i < agentd->attempts.count; i++) {
         struct attempt *attempt = agentd->attempts.items[i];
         if (attempt->is_unsigned) {
-            AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
-            if (dir_fd >= 0)
-                adopt(agentd, attempt, dir_fd);
+            AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+            if (attempt_open(agentd, attempt->name, &dirs))
+                adopt(agentd, attempt, &dirs);
         } else if (attempt->is_unclean) {
             begin_clean(agentd, attempt);
         } else if (attempt->state != REC_EXITED) {
@@ -454,11 +461,11 @@ void attempts_look(struct agentd *agentd)
 void attempts_log_ack(struct agentd *agentd, const struct ipc_log_ack *ack)
 {
     struct attempt *attempt = attempts_find(agentd, ack->allocation, ack->attempt);
-    AUTO(fd) int dir_fd = attempt != NULL ? attempt_open(agentd, attempt) : -1;
-    if (dir_fd < 0)
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    if (attempt == NULL || !attempt_open(agentd, attempt->name, &dirs))
         return;
     struct error e = { 0 };
-    if (logspool_ack(dir_fd, ack->offset, &e) != ERR_OK)
+    if (logspool_ack(dirs.disk, ack->offset, &e) != ERR_OK)
         log_warning("a log cannot be acknowledged", LOG_STR("attempt", attempt->name), LOG_ERR(&e));
     if (ack->is_final == 1 && attempt->state == REC_EXITED) {
         attempt->is_log_stored = true;

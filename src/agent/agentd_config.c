@@ -34,6 +34,12 @@ static void draft_done(struct draft *draft)
 }
 DEFINE_CLEANUP_AT(draft, struct draft, draft_done)
 
+void config_paths(const struct agentd *agentd, const char *name, struct attempt_paths *out)
+{
+    (void)snprintf(out->disk, sizeof(out->disk), "%s/%s", agentd->alloc_dir, name);
+    (void)snprintf(out->run, sizeof(out->run), "%s/%s", agentd->bundle_dir, name);
+}
+
 static void add_nodes(struct draft *draft, const struct gpu_node *nodes, size_t count)
 {
     for (size_t i = 0; i < count && draft->config.device_count < DEVICES_MAX; i++)
@@ -129,10 +135,11 @@ static enum err copy_path(char *out, size_t size, const char *path, struct error
     return ERR_OK;
 }
 
-static enum err write_spec(const struct agentd *agentd, const struct grant *grant,
-                           const struct wanted *wanted, const struct draft *draft, int dir_fd,
-                           struct error *e)
+static enum err write_spec(const struct agentd *agentd, const struct wanted *wanted,
+                           struct str payload, const struct draft *draft,
+                           const struct attempt_dirs *dirs, struct error *e)
 {
+    const struct grant *grant = draft->config.grant;
     struct attempt_spec spec;
     memset(&spec, 0, sizeof(spec));
     spec.allocation = grant->allocation;
@@ -145,6 +152,7 @@ static enum err write_spec(const struct agentd *agentd, const struct grant *gran
     spec.has_upload = grant_digest_is_none(&grant->upload) ? 0 : 1;
     spec.log_quota_bytes = agentd->options.log_quota_bytes;
     spec.is_fake = agentd->options.is_fake ? 1 : 0;
+    grant_encode(grant, spec.grant);
     memcpy(spec.image, grant->image.bytes, sizeof(spec.image));
     memcpy(spec.upload, wanted->upload_image.bytes, sizeof(spec.upload));
     memcpy(spec.boot_id, agentd->boot_id, sizeof(agentd->boot_id));
@@ -160,39 +168,31 @@ static enum err write_spec(const struct agentd *agentd, const struct grant *gran
         rc = COPY_PATH(spec.lease, agentd->lease_path);
     if (rc == ERR_OK)
         rc = COPY_PATH(spec.notify, agentd->notify_path);
-    return rc == ERR_OK ? attempt_write_spec(dir_fd, &spec, e) : rc;
+    return rc == ERR_OK ? attempt_write_spec(dirs, &spec, payload, e) : rc;
 }
 
-static enum err make_dir(const struct agentd *agentd, const char *name, int *out, struct error *e)
-{
-    char path[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
-    (void)snprintf(path, sizeof(path), "%s/%s", agentd->alloc_dir, name);
-    if (mkdir(path, 0700) != 0)
-        return err_errno(e, "make %s", path);
-    *out = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return *out < 0 ? err_errno(e, "open %s", path) : ERR_OK;
-}
-
-static enum err write_all(const struct agentd *agentd, const struct wanted *wanted,
-                          struct str payload, const struct draft *draft, int dir_fd,
+static enum err make_dirs(const struct agentd *agentd, const char *name, struct attempt_dirs *out,
                           struct error *e)
 {
-    const struct grant *grant = draft->config.grant;
-    uint8_t bytes[GRANT_SIZE];
+    struct attempt_paths paths;
+    config_paths(agentd, name, &paths);
+    if (mkdir(paths.disk, 0700) != 0)
+        return err_errno(e, "make %s", paths.disk);
+    if (mkdir(paths.run, 0700) != 0)
+        return err_errno(e, "make %s", paths.run);
+    return attempt_dirs_open(paths.disk, paths.run, out, e);
+}
+
+static enum err write_config(const struct draft *draft, const struct attempt_dirs *dirs,
+                             struct error *e)
+{
     AUTO(buf) struct buf json = { 0 };
-    grant_encode(grant, bytes);
     oci_config_write(&draft->config, &json);
-    enum err rc =
-        attempt_write_file(dir_fd, "grant", (struct str){ (const char *)bytes, GRANT_SIZE }, e);
-    if (rc == ERR_OK)
-        rc = attempt_write_file(dir_fd, "payload", payload, e);
-    if (rc == ERR_OK)
-        rc = attempt_write_file(dir_fd, "config.json", buf_str(&json), e);
-    return rc == ERR_OK ? write_spec(agentd, grant, wanted, draft, dir_fd, e) : rc;
+    return attempt_write_file(dirs->run, "config.json", buf_str(&json), e);
 }
 
 enum err config_prepare(struct agentd *agentd, const struct grant *grant,
-                        const struct wanted *wanted, int *dir_fd, struct error *e)
+                        const struct wanted *wanted, struct attempt_dirs *dirs, struct error *e)
 {
     const struct payload_entry *entry = desired_payload(agentd, &grant->payload);
     if (entry == NULL)
@@ -204,16 +204,14 @@ enum err config_prepare(struct agentd *agentd, const struct grant *grant,
         return rc;
 
     char name[ATTEMPT_NAME_MAX];
-    AUTO(fd) int fd = -1;
-    rc = make_dir(agentd, attempt_name(grant->allocation, grant->attempt, name), &fd, e);
+    rc = make_dirs(agentd, attempt_name(grant->allocation, grant->attempt, name), dirs, e);
     if (rc == ERR_OK)
-        rc = write_all(agentd, wanted, payload, &draft, fd, e);
-    if (rc != ERR_OK) {
+        rc = write_config(&draft, dirs, e);
+    if (rc == ERR_OK)
+        rc = write_spec(agentd, wanted, payload, &draft, dirs, e);
+    if (rc != ERR_OK)
         (void)config_remove(agentd, name); /* what is left is found at the next start */
-        return rc;
-    }
-    *dir_fd = fd_take(&fd);
-    return ERR_OK;
+    return rc;
 }
 
 /* The workload's environment first, then the command's own: the last one wins. */
@@ -233,13 +231,13 @@ enum err config_command(struct agentd *agentd, const struct attempt *attempt,
                         const struct grant_payload *command, bool is_tty, const char *name,
                         struct error *e)
 {
-    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     AUTO(buf) struct buf payload = { 0 };
     AUTO(buf) struct buf json = { 0 };
     AUTO(draft) struct draft draft = { 0 };
-    if (dir_fd < 0)
-        return err_errno(e, "open the attempt");
-    enum err rc = attempt_read_file(dir_fd, "payload", PAYLOAD_MAX, &payload, e);
+    if (!attempt_open(agentd, attempt->name, &dirs))
+        return err_set(e, ERR_CONFLICT, "it is not running now");
+    enum err rc = attempt_read_payload(&dirs, &payload, e);
     if (rc == ERR_OK)
         rc = draft_make(agentd, &attempt->grant, buf_str(&payload), &draft, e);
     if (rc != ERR_OK)
@@ -249,13 +247,11 @@ enum err config_command(struct agentd *agentd, const struct attempt *attempt,
     if (merged.working_dir.size == 0)
         merged.working_dir = draft.payload.working_dir;
     oci_process_write(&draft.config, &merged, is_tty, &json);
-    return attempt_write_file(dir_fd, name, buf_str(&json), e);
+    return attempt_write_file(dirs.run, name, buf_str(&json), e);
 }
 
-bool config_remove(const struct agentd *agentd, const char *name)
+static bool remove_dir(const char *path)
 {
-    char path[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
-    (void)snprintf(path, sizeof(path), "%s/%s", agentd->alloc_dir, name);
     DIR *dir = opendir(path);
     if (dir == NULL)
         return errno == ENOENT;
@@ -268,4 +264,12 @@ bool config_remove(const struct agentd *agentd, const char *name)
     }
     (void)closedir(dir);
     return rmdir(path) == 0;
+}
+
+bool config_remove(const struct agentd *agentd, const char *name)
+{
+    struct attempt_paths paths;
+    config_paths(agentd, name, &paths);
+    /* The one on disk last: as long as it is there the attempt is known. */
+    return remove_dir(paths.run) && remove_dir(paths.disk);
 }

@@ -27,6 +27,7 @@ enum {
     LOOK_EVERY_MS = 1000,
     LOG_QUOTA_DEFAULT_MIB = 256,
     STARTING_DEFAULT = 8,
+    EVENTS_AT_ONCE = 256,
 };
 
 enum err agentd_watch(struct agentd *agentd, struct watch *watch, int fd, struct error *e)
@@ -61,7 +62,7 @@ static enum err open_hints(struct agentd *agentd, struct error *e)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(agentd->notify_path) >= sizeof(address.sun_path))
-        return err_set(e, ERR_INVALID, "%s is too long for a socket; choose a shorter --state",
+        return err_set(e, ERR_INVALID, "%s is too long for a socket; choose a shorter --run",
                        agentd->notify_path);
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", agentd->notify_path);
     AUTO(fd) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -102,27 +103,40 @@ static enum err open_signals(struct agentd *agentd, struct error *e)
 struct place {
     char *out; /* ATTEMPT_PATH_MAX */
     const char *name;
+    bool is_in_memory;
     bool is_directory;
 };
 
 static enum err make_places(struct agentd *agentd, struct error *e)
 {
     const struct place places[] = {
-        { agentd->alloc_dir, "alloc", true },    { agentd->runtime_root, "runtime", true },
-        { agentd->upload_dir, "uploads", true }, { agentd->volume_dir, "volumes", true },
-        { agentd->store_path, "images", false }, { agentd->lease_path, "lease", false },
-        { agentd->stamp_path, "stamp", false },  { agentd->notify_path, "hints", false },
+        { agentd->alloc_dir, "alloc", false, true },
+        { agentd->upload_dir, "uploads", false, true },
+        { agentd->volume_dir, "volumes", false, true },
+        { agentd->store_path, "images", false, false },
+        { agentd->stamp_path, "stamp", false, false },
+        { agentd->bundle_dir, "alloc", true, true },
+        { agentd->runtime_root, "runtime", true, true },
+        { agentd->lease_path, "lease", true, false },
+        { agentd->notify_path, "hints", true, false },
     };
-    const char *state = agentd->options.state_dir;
-    if (state[0] != '/' || strlen(state) > ATTEMPT_PATH_MAX / 4)
-        return err_set(e, ERR_INVALID, "--state %s is not a short absolute path", state);
-    enum err rc = file_make_dirs(state, 0711, e);
-    for (size_t i = 0; i < COUNT_OF(places) && rc == ERR_OK; i++) {
-        (void)snprintf(places[i].out, ATTEMPT_PATH_MAX, "%s/%s", state, places[i].name);
-        if (places[i].is_directory)
-            rc = file_make_dirs(places[i].out, 0700, e);
+    const char *roots[] = { agentd->options.state_dir, agentd->options.run_dir };
+    for (size_t i = 0; i < COUNT_OF(roots); i++) {
+        if (roots[i][0] != '/' || strlen(roots[i]) > ATTEMPT_PATH_MAX / 4)
+            return err_set(e, ERR_INVALID, "%s is not a short absolute path", roots[i]);
+        enum err rc = file_make_dirs(roots[i], 0711, e);
+        if (rc != ERR_OK)
+            return rc;
     }
-    return rc;
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        const struct place *place = &places[i];
+        (void)snprintf(place->out, ATTEMPT_PATH_MAX, "%s/%s", roots[place->is_in_memory ? 1 : 0],
+                       place->name);
+        enum err rc = place->is_directory ? file_make_dirs(place->out, 0700, e) : ERR_OK;
+        if (rc != ERR_OK)
+            return rc;
+    }
+    return ERR_OK;
 }
 
 static enum err find_tree_program(struct agentd *agentd, struct error *e)
@@ -244,9 +258,10 @@ static void agentd_loop(struct agentd *agentd)
 {
     struct mono look_at = clock_monotonic();
     while (!agentd->is_ending) {
-        int timeout_ms = clock_poll_ms(clock_monotonic(), look_at);
-        /* First everything that is there, then one decision about all of it. */
-        for (bool is_more = take_event(agentd, timeout_ms); is_more && !agentd->is_ending;)
+        int timeout_ms = agentd->is_dirty ? 0 : clock_poll_ms(clock_monotonic(), look_at);
+        /* First what is there, then one decision about all of it. */
+        bool is_more = take_event(agentd, timeout_ms);
+        for (int i = 0; i < EVENTS_AT_ONCE && is_more && !agentd->is_ending; i++)
             is_more = take_event(agentd, 0);
         if (!mono_before(clock_monotonic(), look_at)) {
             attempts_look(agentd);
@@ -264,6 +279,7 @@ static const char *const help =
     "The privileged half of a Berth agent: starts and stops what the controller has signed.\n"
     "\n"
     "  --state DIR            where everything is kept (/var/lib/berth/agent)\n"
+    "  --run DIR              what need not outlive the machine: a tmpfs (/run/berth/agent)\n"
     "  --identity FILE        who this node is (STATE/identity), written by \"berth-agent join\"\n"
     "  --socket PATH          where berth-agent connects (/run/berth/agentd.sock)\n"
     "  --peer-user NAME|UID   who may connect (berth-agent)\n"
@@ -280,6 +296,7 @@ static const char *const help =
 
 enum option_key {
     OPT_STATE = 256,
+    OPT_RUN,
     OPT_IDENTITY,
     OPT_SOCKET,
     OPT_PEER,
@@ -299,6 +316,7 @@ enum option_key {
 /* clang-format off */
 static const struct option long_options[] = {
     { "state",         required_argument, NULL, OPT_STATE },
+    { "run",           required_argument, NULL, OPT_RUN },
     { "identity",      required_argument, NULL, OPT_IDENTITY },
     { "socket",        required_argument, NULL, OPT_SOCKET },
     { "peer-user",     required_argument, NULL, OPT_PEER },
@@ -361,6 +379,9 @@ static bool take_option(int key, const char *value, struct agentd_options *o,
     switch (key) {
     case OPT_STATE:
         o->state_dir = value;
+        return true;
+    case OPT_RUN:
+        o->run_dir = value;
         return true;
     case OPT_IDENTITY:
         o->identity = value;
@@ -445,6 +466,7 @@ int main(int argc, char **argv)
     struct agentd agentd = {
         .options = {
             .state_dir = "/var/lib/berth/agent",
+            .run_dir = "/run/berth/agent",
             .socket = "/run/berth/agentd.sock",
             .crun = "/usr/bin/crun",
             .gpu = "auto",

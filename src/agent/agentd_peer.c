@@ -136,7 +136,7 @@ static void fill_attempt(const struct agentd *agentd, const struct attempt *atte
     const struct attempt_status *status = &attempt->status;
     bool is_ended = attempt->state == REC_EXITED;
     struct stat st = { 0 };
-    AUTO(fd) int dir_fd = is_ended ? attempt_open(agentd, attempt) : -1;
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     *out = (struct ipc_observed_entry){
         .allocation = attempt->grant.allocation,
         .workload = attempt->grant.workload,
@@ -149,7 +149,8 @@ static void fill_attempt(const struct agentd *agentd, const struct attempt *atte
         .started_ns = status->started_ns,
         .ended_ns = status->ended_ns,
     };
-    if (dir_fd >= 0 && fstatat(dir_fd, "log", &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (attempt->has_log && attempt_open(agentd, attempt->name, &dirs) &&
+        fstatat(dirs.disk, "log", &st, AT_SYMLINK_NOFOLLOW) == 0)
         out->log_bytes = (uint64_t)st.st_size;
     ipc_text_set(out->reason, status->reason);
 }
@@ -234,6 +235,10 @@ static void report_attempts(struct report *report, bool is_full)
             return;
         fill_attempt(agentd, attempt, entry);
         attempt->is_changed = false;
+        if (attempt->state == REC_EXITED && !attempt->is_end_told) {
+            attempt->is_end_told = true;
+            agentd->is_dirty = true; /* it may be forgotten now */
+        }
     }
 }
 
@@ -296,17 +301,17 @@ static bool flush_observed(struct agentd *agentd)
 static bool offer_log(struct agentd *agentd, struct attempt *attempt)
 {
     bool is_complete = attempt->state == REC_EXITED;
-    bool is_started = is_complete || attempt->status.started_ns != 0;
-    if (!is_started || attempt->is_log_stored ||
+    if (!attempt->has_log || attempt->is_log_stored ||
         (attempt->is_log_offered && (!is_complete || attempt->is_log_complete)))
         return true;
-    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     AUTO(ipc_fds) struct ipc_fds fds = { .fds = { -1 }, .count = 0 };
     struct stat st = { 0 };
-    if (dir_fd >= 0)
-        fds.fds[0] = openat(dir_fd, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (attempt_open(agentd, attempt->name, &dirs))
+        fds.fds[0] = openat(dirs.disk, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fds.fds[0] < 0 || fstat(fds.fds[0], &st) != 0) {
-        attempt->is_log_stored = is_complete; /* it never got as far as a log */
+        log_warning("a log cannot be opened", LOG_STR("attempt", attempt->name));
+        attempt->has_log = false;
         return true;
     }
     struct ipc_log_ready ready = {
@@ -314,7 +319,7 @@ static bool offer_log(struct agentd *agentd, struct attempt *attempt)
         .attempt = attempt->grant.attempt,
         .is_complete = is_complete ? 1 : 0,
         .size = (uint64_t)st.st_size,
-        .acked = logspool_acked(dir_fd),
+        .acked = logspool_acked(dirs.disk),
     };
     fds.count = 1;
     bool has_descriptor = !attempt->is_log_offered;

@@ -300,7 +300,7 @@ static enum err start_exec(struct agentd *agentd, struct stream *stream,
     static unsigned counter;
     char name[NAME_SIZE];
     char file[NAME_SIZE + 8];
-    char dir[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
+    struct attempt_paths paths;
     struct attempt *attempt = NULL;
     enum err rc = find_running(agentd, &request->ticket, &attempt, e);
     if (rc != ERR_OK)
@@ -308,11 +308,11 @@ static enum err start_exec(struct agentd *agentd, struct stream *stream,
     (void)snprintf(name, sizeof(name), "%s-%d-%u", stream->is_tty ? "tty" : "cmd", getpid(),
                    ++counter);
     (void)snprintf(file, sizeof(file), "%s.json", name);
-    (void)snprintf(dir, sizeof(dir), "%s/%s", agentd->alloc_dir, attempt->name);
+    config_paths(agentd, attempt->name, &paths);
     rc = config_command(agentd, attempt, &request->command, stream->is_tty, file, e);
     if (rc != ERR_OK)
         return rc;
-    const char *const argv[] = { agentd->options.shim, "exec", dir, name, NULL };
+    const char *const argv[] = { agentd->options.shim, "exec", paths.disk, paths.run, name, NULL };
     struct helper helper = { argv, { -1, -1, -1 }, -1 };
     rc = stream->is_tty ? ERR_OK : make_pipes(stream, &helper, e);
     if (rc == ERR_OK)
@@ -370,9 +370,9 @@ static enum err open_workload_root(const struct agentd *agentd, const struct tic
         return rc;
     (void)snprintf(path, sizeof(path), "/proc/%d/root", attempt->status.init_pid);
     AUTO(fd) int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO(fd) int dir_fd = attempt_open(agentd, attempt);
-    if (fd < 0 || dir_fd < 0 || attempt_read_status(dir_fd, &status, NULL) != ERR_OK ||
-        status.state == ATTEMPT_EXITED)
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    if (fd < 0 || !attempt_open(agentd, attempt->name, &dirs) ||
+        attempt_read_status(&dirs, &status, NULL) != ERR_OK || status.state == ATTEMPT_EXITED)
         return err_set(e, ERR_CONFLICT, "it is not running now");
     *uid = attempt->grant.uid_base;
     *out = fd_take(&fd);

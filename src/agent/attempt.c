@@ -73,8 +73,10 @@ static enum err record_read(int dir_fd, const char *name, const struct record *r
     return ERR_OK;
 }
 
-static enum err replace(int dir_fd, const char *name, struct str bytes,
-                        enum attempt_durability durability, struct error *e)
+enum durability { VOLATILE, DURABLE };
+
+static enum err replace(int dir_fd, const char *name, struct str bytes, enum durability durability,
+                        struct error *e)
 {
     char temporary[ATTEMPT_PATH_MAX];
     (void)snprintf(temporary, sizeof(temporary), "%s.new", name);
@@ -85,7 +87,7 @@ static enum err replace(int dir_fd, const char *name, struct str bytes,
     enum err rc = fd_write_full(fd, bytes.data, bytes.size, e);
     if (rc != ERR_OK)
         return err_wrap(e, rc, "write %s", temporary);
-    if (durability == ATTEMPT_DURABLE && fdatasync(fd) != 0)
+    if (durability == DURABLE && fdatasync(fd) != 0)
         return err_errno(e, "sync %s", temporary);
     if (renameat(dir_fd, temporary, dir_fd, name) != 0)
         return err_errno(e, "rename %s", temporary);
@@ -93,7 +95,7 @@ static enum err replace(int dir_fd, const char *name, struct str bytes,
 }
 
 static enum err record_write(int dir_fd, const char *name, const struct record *record,
-                             enum attempt_durability durability, struct error *e)
+                             enum durability durability, struct error *e)
 {
     record_seal(record);
     return replace(dir_fd, name, (struct str){ record->bytes, record->size }, durability, e);
@@ -118,61 +120,116 @@ bool attempt_parse(const char *name, struct id *allocation, uint32_t *attempt)
     return true;
 }
 
-enum err attempt_read_spec(int dir_fd, struct attempt_spec *out, struct error *e)
+void attempt_dirs_done(struct attempt_dirs *dirs)
+{
+    fd_close(fd_take(&dirs->disk));
+    fd_close(fd_take(&dirs->run));
+}
+
+static int open_dir(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+enum err attempt_dirs_open(const char *disk, const char *run, struct attempt_dirs *out,
+                           struct error *e)
+{
+    AUTO(attempt_dirs) struct attempt_dirs dirs = { open_dir(disk), -1 };
+    if (dirs.disk < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "%s does not exist", disk);
+    if (dirs.disk < 0)
+        return err_errno(e, "open %s", disk);
+    dirs.run = open_dir(run);
+    if (dirs.run < 0 && errno != ENOENT)
+        return err_errno(e, "open %s", run);
+    *out = dirs;
+    dirs = ATTEMPT_DIRS_NONE;
+    return ERR_OK;
+}
+
+enum err attempt_read_spec(const struct attempt_dirs *dirs, struct attempt_spec *out,
+                           struct error *e)
 {
     struct attempt_spec spec;
-    enum err rc =
-        record_read(dir_fd, "spec", &(struct record){ &spec, sizeof(spec), SPEC_MAGIC }, e);
+    struct record record = { &spec, sizeof(spec), SPEC_MAGIC };
+    enum err rc = record_read(dirs->disk, "spec", &record, e);
     if (rc == ERR_OK)
         *out = spec;
     return rc;
 }
 
-enum err attempt_write_spec(int dir_fd, struct attempt_spec *spec, struct error *e)
+enum err attempt_read_payload(const struct attempt_dirs *dirs, struct buf *out, struct error *e)
 {
-    return record_write(dir_fd, "spec", &(struct record){ spec, sizeof(*spec), SPEC_MAGIC },
-                        ATTEMPT_VOLATILE, e);
+    size_t before = out->size;
+    size_t head = sizeof(struct attempt_spec);
+    enum err rc = attempt_read_file(dirs->disk, "spec", head + PAYLOAD_MAX, out, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (out->size - before < head) {
+        out->size = before;
+        return err_set(e, ERR_CORRUPT, "spec is too short");
+    }
+    memmove(out->data + before, out->data + before + head, out->size - before - head);
+    out->size -= head;
+    return ERR_OK;
 }
 
-enum err attempt_read_status(int dir_fd, struct attempt_status *out, struct error *e)
+enum err attempt_write_spec(const struct attempt_dirs *dirs, struct attempt_spec *spec,
+                            struct str payload, struct error *e)
+{
+    record_seal(&(struct record){ spec, sizeof(*spec), SPEC_MAGIC });
+    AUTO(buf) struct buf bytes = { 0 };
+    buf_add(&bytes, spec, sizeof(*spec));
+    buf_add_str(&bytes, payload);
+    return attempt_write_file(dirs->disk, "spec", buf_str(&bytes), e);
+}
+
+enum err attempt_read_status(const struct attempt_dirs *dirs, struct attempt_status *out,
+                             struct error *e)
 {
     struct attempt_status status;
     struct record record = { &status, sizeof(status), STATUS_MAGIC };
-    enum err rc = record_read(dir_fd, "status", &record, e);
+    struct error ignored;
+    enum err rc = record_read(dirs->disk, "status", &record, e);
     /* The rename may not have reached the disk when the power went, the synced bytes have. */
-    struct attempt_status newer;
-    struct record other = { &newer, sizeof(newer), STATUS_MAGIC };
-    if (record_read(dir_fd, "status.new", &other, NULL) == ERR_OK &&
-        newer.state == ATTEMPT_EXITED) {
-        *out = newer;
-        return ERR_OK;
-    }
+    if (rc != ERR_OK && record_read(dirs->disk, "status.new", &record, &ignored) == ERR_OK)
+        rc = ERR_OK;
+    if (rc == ERR_NOT_FOUND && dirs->run >= 0)
+        rc = record_read(dirs->run, "status", &record, e);
     if (rc == ERR_OK)
         *out = status;
     return rc;
 }
 
-enum err attempt_write_status(int dir_fd, struct attempt_status *status,
-                              enum attempt_durability durability, struct error *e)
+enum err attempt_write_status(const struct attempt_dirs *dirs, struct attempt_status *status,
+                              struct error *e)
 {
-    return record_write(dir_fd, "status", &(struct record){ status, sizeof(*status), STATUS_MAGIC },
-                        durability, e);
+    struct record record = { status, sizeof(*status), STATUS_MAGIC };
+    bool is_end = status->state == ATTEMPT_EXITED;
+    return record_write(is_end ? dirs->disk : dirs->run, "status", &record,
+                        is_end ? DURABLE : VOLATILE, e);
 }
 
-enum err attempt_read_stop(int dir_fd, struct attempt_stop *out, struct error *e)
+enum err attempt_read_stop(const struct attempt_dirs *dirs, struct attempt_stop *out,
+                           struct error *e)
 {
     struct attempt_stop stop;
-    enum err rc =
-        record_read(dir_fd, "stop", &(struct record){ &stop, sizeof(stop), STOP_MAGIC }, e);
+    struct record record = { &stop, sizeof(stop), STOP_MAGIC };
+    if (dirs->run < 0)
+        return err_set(e, ERR_NOT_FOUND, "nobody was told to stop");
+    enum err rc = record_read(dirs->run, "stop", &record, e);
     if (rc == ERR_OK)
         *out = stop;
     return rc;
 }
 
-enum err attempt_write_stop(int dir_fd, struct attempt_stop *stop, struct error *e)
+enum err attempt_write_stop(const struct attempt_dirs *dirs, struct attempt_stop *stop,
+                            struct error *e)
 {
-    return record_write(dir_fd, "stop", &(struct record){ stop, sizeof(*stop), STOP_MAGIC },
-                        ATTEMPT_VOLATILE, e);
+    if (dirs->run < 0)
+        return err_set(e, ERR_NOT_FOUND, "nobody is there to be told");
+    return record_write(dirs->run, "stop", &(struct record){ stop, sizeof(*stop), STOP_MAGIC },
+                        VOLATILE, e);
 }
 
 enum err attempt_read_lease(const char *path, struct attempt_lease *out, struct error *e)
@@ -188,12 +245,17 @@ enum err attempt_read_lease(const char *path, struct attempt_lease *out, struct 
 enum err attempt_write_lease(const char *path, struct attempt_lease *lease, struct error *e)
 {
     return record_write(AT_FDCWD, path, &(struct record){ lease, sizeof(*lease), LEASE_MAGIC },
-                        ATTEMPT_VOLATILE, e);
+                        VOLATILE, e);
 }
 
 enum err attempt_write_file(int dir_fd, const char *name, struct str bytes, struct error *e)
 {
-    return replace(dir_fd, name, bytes, ATTEMPT_VOLATILE, e);
+    AUTO(fd)
+    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_errno(e, "create %s", name);
+    enum err rc = fd_write_full(fd, bytes.data, bytes.size, e);
+    return rc == ERR_OK ? ERR_OK : err_wrap(e, rc, "write %s", name);
 }
 
 enum err attempt_read_file(int dir_fd, const char *name, size_t max, struct buf *out,
@@ -214,9 +276,9 @@ enum err attempt_read_file(int dir_fd, const char *name, size_t max, struct buf 
     return rc;
 }
 
-enum err attempt_lock(int dir_fd, int *lock_fd, struct error *e)
+enum err attempt_lock(const struct attempt_dirs *dirs, int *lock_fd, struct error *e)
 {
-    AUTO(fd) int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    AUTO(fd) int fd = openat(dirs->run, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_errno(e, "open lock");
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
@@ -253,11 +315,13 @@ static pid_t signer(int fd)
     return str_to_i64(number, 1, INT32_MAX, &pid) ? (pid_t)pid : 0;
 }
 
-enum err attempt_holder(int dir_fd, enum attempt_holder *out, int *pidfd, struct error *e)
+enum err attempt_holder(const struct attempt_dirs *dirs, enum attempt_holder *out, int *pidfd,
+                        struct error *e)
 {
     *pidfd = -1;
-    AUTO(fd) int fd = openat(dir_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT) {
+    AUTO(fd)
+    int fd = dirs->run >= 0 ? openat(dirs->run, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (fd < 0 && (dirs->run < 0 || errno == ENOENT)) {
         *out = ATTEMPT_NEVER_RAN;
         return ERR_OK;
     }

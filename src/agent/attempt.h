@@ -1,19 +1,20 @@
 /*
- * attempt.h - the directory of one attempt: how agentd and its shim speak, without speaking.
+ * attempt.h - the two directories of one attempt: how agentd and its shim speak, without speaking.
  *
- *   STATE/alloc/alc_....N/
- *     spec      struct attempt_spec, written last before the shim is spawned: "this may run"
- *     grant     the grant as it was signed (GRANT_SIZE bytes)
- *     payload   its payload
- *     config.json, rootfs/, scratch/, runtime.log, pid   for the runtime
- *     lock      locked (flock) by the shim as long as it lives; holds its pid as text
- *     status    struct attempt_status, replaced by the shim; on disk before it says "exited"
- *     stop      struct attempt_stop, written by agentd: the work is to end
+ *   STATE/alloc/alc_....N/    on disk: what must outlive the machine
+ *     spec      struct attempt_spec and the payload, written before the shim is spawned
+ *     status    struct attempt_status of the end, on disk before the shim says "exited"
  *     log       the spool (logspool.h); log.ack: how much of it may be dropped
+ *     scratch/  what the workload writes over its image
+ *   RUN/alloc/alc_....N/      in memory (tmpfs): what dies with the processes anyway
+ *     config.json, rootfs/, upload/, runtime.log, pid   for the runtime: its bundle
+ *     lock      locked (flock) by the shim as long as it lives; holds its pid as text
+ *     status    struct attempt_status while it runs
+ *     stop      struct attempt_stop, written by agentd: the work is to end
  *
  * Files are the state, a signal or a datagram is only a hint to look again. So either side can be killed
  * at any moment and started again, and a new version of one side reads what an older one wrote: every
- * record carries a version and its size never shrinks.
+ * record carries a version.
  */
 #ifndef AGENT_ATTEMPT_H
 #define AGENT_ATTEMPT_H
@@ -45,8 +46,9 @@ struct attempt_spec {
     uint64_t log_quota_bytes;
     uint8_t image[32];
     uint8_t upload[32];
-    uint32_t has_upload; /* mounted at upload/ of the directory */
-    uint32_t is_fake;    /* the fake runtime: nothing is really run */
+    uint32_t has_upload;       /* mounted at upload/ of the bundle */
+    uint32_t is_fake;          /* the fake runtime: nothing is really run */
+    uint8_t grant[GRANT_SIZE]; /* as it was signed */
     char boot_id[40];
     char name[ATTEMPT_NAME_MAX];
     char cgroup[128];       /* path below each hierarchy, starts with '/' */
@@ -97,26 +99,50 @@ struct attempt_lease {
 char *attempt_name(struct id allocation, uint32_t attempt, char out[ATTEMPT_NAME_MAX]);
 bool attempt_parse(const char *name, struct id *allocation, uint32_t *attempt);
 
-/*
- * Records are read and replaced whole in the directory `dir_fd`. A read fills `out` only with a record
- * that is complete and intact. ERR_NOT_FOUND: no such file. ERR_CORRUPT: not what was written.
- */
-enum attempt_durability { ATTEMPT_VOLATILE, ATTEMPT_DURABLE };
+/* Both directories, open. */
+struct attempt_dirs {
+    int disk;
+    int run; /* -1: it never ran in this boot */
+};
 
-MUST_CHECK enum err attempt_read_spec(int dir_fd, struct attempt_spec *out, struct error *e);
-MUST_CHECK enum err attempt_write_spec(int dir_fd, struct attempt_spec *spec, struct error *e);
-/* After a power cut the status may be found under its temporary name: that one counts too. */
-MUST_CHECK enum err attempt_read_status(int dir_fd, struct attempt_status *out, struct error *e);
-MUST_CHECK enum err attempt_write_status(int dir_fd, struct attempt_status *status,
-                                         enum attempt_durability durability, struct error *e);
-MUST_CHECK enum err attempt_read_stop(int dir_fd, struct attempt_stop *out, struct error *e);
-MUST_CHECK enum err attempt_write_stop(int dir_fd, struct attempt_stop *stop, struct error *e);
+#define ATTEMPT_DIRS_NONE ((struct attempt_dirs){ -1, -1 })
+
+void attempt_dirs_done(struct attempt_dirs *dirs);
+DEFINE_CLEANUP_AT(attempt_dirs, struct attempt_dirs, attempt_dirs_done)
+
+/* ERR_NOT_FOUND: there is nothing on disk. A missing directory in memory is fine. */
+MUST_CHECK enum err attempt_dirs_open(const char *disk, const char *run, struct attempt_dirs *out,
+                                      struct error *e);
+
+/*
+ * Records are read and replaced whole. A read fills `out` only with a record that is complete and
+ * intact. ERR_NOT_FOUND: no such file. ERR_CORRUPT: not what was written.
+ */
+MUST_CHECK enum err attempt_read_spec(const struct attempt_dirs *dirs, struct attempt_spec *out,
+                                      struct error *e);
+MUST_CHECK enum err attempt_read_payload(const struct attempt_dirs *dirs, struct buf *out,
+                                         struct error *e);
+/* Once, before anybody reads it. */
+MUST_CHECK enum err attempt_write_spec(const struct attempt_dirs *dirs, struct attempt_spec *spec,
+                                       struct str payload, struct error *e);
+
+/* The end, where there is one, else how it runs. After a power cut the end may be found under its
+ * temporary name: that counts too. */
+MUST_CHECK enum err attempt_read_status(const struct attempt_dirs *dirs, struct attempt_status *out,
+                                        struct error *e);
+/* ATTEMPT_EXITED goes to the disk and is synced, the other states into memory. */
+MUST_CHECK enum err attempt_write_status(const struct attempt_dirs *dirs,
+                                         struct attempt_status *status, struct error *e);
+MUST_CHECK enum err attempt_read_stop(const struct attempt_dirs *dirs, struct attempt_stop *out,
+                                      struct error *e);
+MUST_CHECK enum err attempt_write_stop(const struct attempt_dirs *dirs, struct attempt_stop *stop,
+                                       struct error *e);
 MUST_CHECK enum err attempt_read_lease(const char *path, struct attempt_lease *out,
                                        struct error *e);
 MUST_CHECK enum err attempt_write_lease(const char *path, struct attempt_lease *lease,
                                         struct error *e);
 
-/* Plain files of the directory, replaced whole and not synced. */
+/* A plain file that is new, and reading one. */
 MUST_CHECK enum err attempt_write_file(int dir_fd, const char *name, struct str bytes,
                                        struct error *e);
 MUST_CHECK enum err attempt_read_file(int dir_fd, const char *name, size_t max, struct buf *out,
@@ -126,15 +152,15 @@ MUST_CHECK enum err attempt_read_file(int dir_fd, const char *name, size_t max, 
 MUST_CHECK enum err attempt_lock_sign(int lock_fd, pid_t pid, struct error *e);
 
 enum attempt_holder {
-    ATTEMPT_NEVER_RAN, /* nobody has signed, nobody holds it */
+    ATTEMPT_NEVER_RAN, /* in this boot: nobody has signed, nobody holds it */
     ATTEMPT_STARTING,  /* held, not signed yet */
     ATTEMPT_HELD,      /* held by *pid */
     ATTEMPT_LEFT       /* signed, but not held any more */
 };
 /* Who holds the lock, as a pidfd that certainly is that shim. *pidfd is yours, -1 unless HELD. */
-MUST_CHECK enum err attempt_holder(int dir_fd, enum attempt_holder *out, int *pidfd,
-                                   struct error *e);
+MUST_CHECK enum err attempt_holder(const struct attempt_dirs *dirs, enum attempt_holder *out,
+                                   int *pidfd, struct error *e);
 /* Opens and locks the lock file for a shim that is about to be spawned. */
-MUST_CHECK enum err attempt_lock(int dir_fd, int *lock_fd, struct error *e);
+MUST_CHECK enum err attempt_lock(const struct attempt_dirs *dirs, int *lock_fd, struct error *e);
 
 #endif

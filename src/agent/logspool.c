@@ -93,17 +93,11 @@ enum err logspool_read(int fd, uint64_t at, struct buf *buffer, struct logspool_
     return ERR_OK;
 }
 
-enum err logspool_open(int dir_fd, uint64_t quota_bytes, struct logspool **out, struct error *e)
+struct logspool *logspool_new(int dir_fd, uint64_t quota_bytes)
 {
-    AUTO(fd)
-    int fd = openat(dir_fd, "log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
-                    0600);
-    if (fd < 0)
-        return err_errno(e, "open the spool");
-    AUTO(logspool) struct logspool *spool = mem_new(1, sizeof(*spool));
-    *spool = (struct logspool){ .fd = fd_take(&fd), .dir_fd = dir_fd, .quota = quota_bytes };
-    *out = TAKE(spool);
-    return ERR_OK;
+    struct logspool *spool = mem_new(1, sizeof(*spool));
+    *spool = (struct logspool){ .fd = -1, .dir_fd = dir_fd, .quota = quota_bytes };
+    return spool;
 }
 
 void logspool_free(struct logspool *spool)
@@ -127,9 +121,20 @@ static bool has_room(struct logspool *spool, size_t bytes)
     return spool->size + bytes - spool->acked <= spool->quota;
 }
 
+/* Most short work says nothing, so the file is made for the first record. */
+static bool is_open(struct logspool *spool)
+{
+    if (spool->fd < 0)
+        spool->fd = openat(spool->dir_fd, "log",
+                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return spool->fd >= 0;
+}
+
 /* One record in one call. False: the disk is full or broken, and the file is as it was. */
 static bool append(struct logspool *spool, struct header *head, const void *bytes)
 {
+    if (!is_open(spool))
+        return false;
     union {
         const void *given;
         void *wanted; /* writev promises not to change it; its type is older than const */

@@ -33,11 +33,10 @@ enum logspool_cause { LOGSPOOL_CAUSE_NONE, LOGSPOOL_CAUSE_QUOTA, LOGSPOOL_CAUSE_
 struct logspool; /* opaque */
 
 /*
- * Makes "log" in `dir_fd`, which is borrowed as long as the spool lives. `quota_bytes` bounds what is
- * not acknowledged in "log.ack"; 0: no bound.
+ * A spool "log" in `dir_fd`, which is borrowed as long as the spool lives; the file is made with the
+ * first record. `quota_bytes` bounds what is not acknowledged in "log.ack"; 0: no bound.
  */
-MUST_CHECK enum err logspool_open(int dir_fd, uint64_t quota_bytes, struct logspool **out,
-                                  struct error *e);
+struct logspool *logspool_new(int dir_fd, uint64_t quota_bytes);
 void logspool_free(struct logspool *spool); /* NULL is a no-op; writes no pending gaps */
 DEFINE_CLEANUP(logspool, struct logspool *, logspool_free)
 

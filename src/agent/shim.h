@@ -1,13 +1,15 @@
 /*
  * shim.h - berth-shim: the one process that stays with a workload member, whatever happens to the agent.
  *
- *   berth-shim run DIR          descriptor 3: the attempt's lock. Starts the work, keeps its log, its
- *                               deadlines and its exit status, and ends after it.
- *   berth-shim exec DIR NAME    descriptors 0-2: the command's; 3: a SOCK_SEQPACKET socket to agentd.
- *                               Runs NAME.json (an OCI process) in the container of DIR. NAME starts
- *                               with "tty" when it has a terminal.
- *   berth-shim clean DIR        After a shim that was killed: ends what it left and removes it. Exit 1:
- *                               something would not end.
+ *   berth-shim run DISK RUN         descriptor 3: the attempt's lock. Starts the work, keeps its log,
+ *                                   its deadlines and its exit status, and ends after it.
+ *   berth-shim exec DISK RUN NAME   descriptors 0-2: the command's; 3: a SOCK_SEQPACKET socket to
+ *                                   agentd. Runs RUN/NAME.json (an OCI process) in the container.
+ *                                   NAME starts with "tty" when it has a terminal.
+ *   berth-shim clean DISK RUN       After a shim that was killed: ends what it left and removes it.
+ *                                   Exit 1: something would not end.
+ *
+ * DISK and RUN are the directories of attempt.h.
  */
 #ifndef AGENT_SHIM_H
 #define AGENT_SHIM_H
@@ -19,19 +21,21 @@
 /* What all three begin with: the working directory, the spec, the runtime. */
 struct shim_context {
     struct attempt_spec spec;
-    int dir_fd;
+    struct attempt_dirs dirs;
+    const char *disk; /* path; borrowed */
     const struct runtime *runtime;
     struct runtime_work work;
 };
-MUST_CHECK enum err shim_enter(const char *dir, struct shim_context *out, struct error *e);
+MUST_CHECK enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
+                               struct error *e);
 
 int shim_run(struct shim_context *context, int lock_fd);
 int shim_exec(struct shim_context *context, const char *name, int control_fd);
 int shim_clean(struct shim_context *context);
 
-/* The image (rootfs/) and the upload (upload/) of an attempt, in our working directory. */
-MUST_CHECK enum err shim_mount_root(const struct attempt_spec *spec, struct error *e);
-void shim_unmount_root(const struct attempt_spec *spec);
+/* The image (rootfs/) and the upload (upload/) of an attempt, in its bundle. */
+MUST_CHECK enum err shim_mount_root(const struct shim_context *context, struct error *e);
+void shim_unmount_root(const struct shim_context *context);
 
 /* Removes a directory's tree, however deep a tenant made it; never follows a link out of it. */
 void shim_remove_tree(int dir_fd, const char *name);

@@ -14,18 +14,20 @@
 
 enum { HANDED_FD = 3, USAGE_STATUS = 2 };
 
-enum err shim_enter(const char *dir, struct shim_context *out, struct error *e)
+enum err shim_enter(const char *disk, const char *run, struct shim_context *out, struct error *e)
 {
-    if (chdir(dir) != 0)
-        return err_errno(e, "enter %s", dir);
-    out->dir_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (out->dir_fd < 0)
-        return err_errno(e, "open %s", dir);
-    enum err rc = attempt_read_spec(out->dir_fd, &out->spec, e);
+    enum err rc = attempt_dirs_open(disk, run, &out->dirs, e);
     if (rc != ERR_OK)
         return rc;
+    /* Cleaning up after the machine went down: nothing is left in memory. */
+    if (fchdir(out->dirs.run >= 0 ? out->dirs.run : out->dirs.disk) != 0)
+        return err_errno(e, "enter %s", run);
+    rc = attempt_read_spec(&out->dirs, &out->spec, e);
+    if (rc != ERR_OK)
+        return rc;
+    out->disk = disk;
     out->runtime = out->spec.is_fake == 1 ? &runtime_fake : &runtime_crun;
-    out->work = (struct runtime_work){ &out->spec, out->dir_fd, dir, cgroup_detect() };
+    out->work = (struct runtime_work){ &out->spec, &out->dirs, run, cgroup_detect() };
     return ERR_OK;
 }
 
@@ -56,23 +58,24 @@ int shim_clean(struct shim_context *context)
 {
     context->runtime->kill(&context->work);
     bool is_gone = context->runtime->remove(&context->work);
-    shim_unmount_root(&context->spec);
-    shim_remove_tree(context->dir_fd, "scratch");
+    shim_unmount_root(context);
+    shim_remove_tree(context->dirs.disk, "scratch");
     return is_gone ? 0 : 1;
 }
 
 static int usage(void)
 {
-    (void)dprintf(STDERR_FILENO, "usage: berth-shim run DIR | exec DIR NAME | clean DIR\n"
-                                 "Started by berth-agentd; see berth-agentd(8).\n");
+    (void)dprintf(STDERR_FILENO,
+                  "usage: berth-shim run DISK RUN | exec DISK RUN NAME | clean DISK RUN\n"
+                  "Started by berth-agentd; see berth-agentd(8).\n");
     return USAGE_STATUS;
 }
 
 int main(int argc, char **argv)
 {
-    bool is_exec = argc == 4 && strcmp(argv[1], "exec") == 0;
-    bool is_run = argc == 3 && strcmp(argv[1], "run") == 0;
-    if (!is_exec && !is_run && !(argc == 3 && strcmp(argv[1], "clean") == 0))
+    bool is_exec = argc == 5 && strcmp(argv[1], "exec") == 0;
+    bool is_run = argc == 4 && strcmp(argv[1], "run") == 0;
+    if (!is_exec && !is_run && !(argc == 4 && strcmp(argv[1], "clean") == 0))
         return usage();
 
     (void)umask(0); /* modes in config.json are meant as they are written */
@@ -83,12 +86,12 @@ int main(int argc, char **argv)
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return 1;
     struct error e = { 0 };
-    struct shim_context context = { .dir_fd = -1 };
-    if (shim_enter(argv[2], &context, &e) != ERR_OK) {
+    struct shim_context context = { .dirs = ATTEMPT_DIRS_NONE };
+    if (shim_enter(argv[2], argv[3], &context, &e) != ERR_OK) {
         (void)dprintf(STDERR_FILENO, "berth-shim: %s: %s\n", argv[2], e.text);
         return 1;
     }
     if (is_run)
         return shim_run(&context, HANDED_FD);
-    return is_exec ? shim_exec(&context, argv[3], HANDED_FD) : shim_clean(&context);
+    return is_exec ? shim_exec(&context, argv[4], HANDED_FD) : shim_clean(&context);
 }

@@ -13,35 +13,49 @@
 #include "agent/image/mount.h"
 #include "agent/shim.h"
 
-static enum err mount_one(struct image_store *store, const struct attempt_spec *spec,
+struct place {
+    char rootfs[ATTEMPT_PATH_MAX + 16];
+    char scratch[ATTEMPT_PATH_MAX + 32];
+    char lease[ATTEMPT_NAME_MAX + 8]; /* an attempt may hold two images */
+};
+
+static void find_place(const struct shim_context *context, const char *name, struct place *out)
+{
+    (void)snprintf(out->rootfs, sizeof(out->rootfs), "%.*s/%s", ATTEMPT_PATH_MAX,
+                   context->work.bundle, name);
+    (void)snprintf(out->scratch, sizeof(out->scratch), "%.*s/scratch/%s", ATTEMPT_PATH_MAX,
+                   context->disk, name);
+    (void)snprintf(out->lease, sizeof(out->lease), "%s.%c", context->spec.name, name[0]);
+}
+
+static enum err mount_one(const struct shim_context *context, struct image_store *store,
                           const uint8_t digest[32], const char *name, struct error *e)
 {
-    char directory[ATTEMPT_PATH_MAX];
-    char rootfs[ATTEMPT_PATH_MAX + 32];
-    char scratch[ATTEMPT_PATH_MAX + 32];
-    char lease[ATTEMPT_NAME_MAX + 8];
-    if (getcwd(directory, sizeof(directory)) == NULL)
-        return err_errno(e, "find the attempt's directory");
-    (void)snprintf(rootfs, sizeof(rootfs), "%s/%s", directory, name);
-    (void)snprintf(scratch, sizeof(scratch), "%s/scratch/%s", directory, name);
-    (void)snprintf(lease, sizeof(lease), "%s.%c", spec->name, name[0]);
-    if ((mkdir("scratch", 0711) != 0 && errno != EEXIST) ||
-        (mkdir(scratch, 0711) != 0 && errno != EEXIST))
-        return err_errno(e, "make %s", scratch);
+    struct place place;
+    find_place(context, name, &place);
+    if ((mkdirat(context->dirs.disk, "scratch", 0711) != 0 && errno != EEXIST) ||
+        (mkdir(place.scratch, 0711) != 0 && errno != EEXIST))
+        return err_errno(e, "make %s", place.scratch);
     struct image_mount mount = {
-        .lease = lease,
-        .scratch = scratch,
-        .rootfs = rootfs,
-        .uid_base = spec->uid_base,
+        .lease = place.lease,
+        .scratch = place.scratch,
+        .rootfs = place.rootfs,
+        .uid_base = context->spec.uid_base,
         .mapping = IMAGE_MAPPING_AUTO,
     };
     memcpy(mount.image.bytes, digest, sizeof(mount.image.bytes));
     return image_mount(store, &mount, e);
 }
 
-enum err shim_mount_root(const struct attempt_spec *spec, struct error *e)
+static bool has_mounts(const struct attempt_spec *spec)
 {
-    if (spec->has_image == 0 && spec->has_upload == 0)
+    return spec->has_image == 1 || spec->has_upload == 1;
+}
+
+enum err shim_mount_root(const struct shim_context *context, struct error *e)
+{
+    const struct attempt_spec *spec = &context->spec;
+    if (!has_mounts(spec))
         return ERR_OK;
     if (unshare(CLONE_NEWNS) != 0)
         return err_errno(e, "make a mount namespace");
@@ -51,37 +65,30 @@ enum err shim_mount_root(const struct attempt_spec *spec, struct error *e)
     const struct image_store_options options = { .path = spec->image_store };
     enum err rc = image_store_open(&store, &options, e);
     if (rc == ERR_OK && spec->has_image == 1)
-        rc = mount_one(store, spec, spec->image, "rootfs", e);
+        rc = mount_one(context, store, spec->image, "rootfs", e);
     if (rc == ERR_OK && spec->has_upload == 1)
-        rc = mount_one(store, spec, spec->upload, "upload", e);
+        rc = mount_one(context, store, spec->upload, "upload", e);
     return rc;
 }
 
-static void unmount_one(struct image_store *store, const struct attempt_spec *spec,
+static void unmount_one(const struct shim_context *context, struct image_store *store,
                         const char *name)
 {
-    char directory[ATTEMPT_PATH_MAX];
-    char rootfs[ATTEMPT_PATH_MAX + 32];
-    char lease[ATTEMPT_NAME_MAX + 8];
-    if (getcwd(directory, sizeof(directory)) == NULL)
-        return;
-    (void)snprintf(rootfs, sizeof(rootfs), "%s/%s", directory, name);
-    (void)snprintf(lease, sizeof(lease), "%s.%c", spec->name, name[0]);
+    struct place place;
     struct error e = { 0 };
-    if (image_unmount(store, rootfs, lease, &e) != ERR_OK)
-        (void)dprintf(STDERR_FILENO, "berth-shim %s: %s\n", spec->name, e.text);
+    find_place(context, name, &place);
+    if (image_unmount(store, place.rootfs, place.lease, &e) != ERR_OK)
+        (void)dprintf(STDERR_FILENO, "berth-shim %s: %s\n", context->spec.name, e.text);
 }
 
-void shim_unmount_root(const struct attempt_spec *spec)
+void shim_unmount_root(const struct shim_context *context)
 {
-    if (spec->has_image == 0 && spec->has_upload == 0)
-        return;
     AUTO(image_store) struct image_store *store = NULL;
-    const struct image_store_options options = { .path = spec->image_store };
-    if (image_store_open(&store, &options, NULL) != ERR_OK)
+    const struct image_store_options options = { .path = context->spec.image_store };
+    if (!has_mounts(&context->spec) || image_store_open(&store, &options, NULL) != ERR_OK)
         return;
-    if (spec->has_image == 1)
-        unmount_one(store, spec, "rootfs");
-    if (spec->has_upload == 1)
-        unmount_one(store, spec, "upload");
+    if (context->spec.has_image == 1)
+        unmount_one(context, store, "rootfs");
+    if (context->spec.has_upload == 1)
+        unmount_one(context, store, "upload");
 }

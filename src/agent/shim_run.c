@@ -65,11 +65,11 @@ static void notify(const struct shim *shim)
                      (const struct sockaddr *)&address, sizeof(address));
 }
 
-static void publish(struct shim *shim, enum attempt_state state, enum attempt_durability durability)
+static void publish(struct shim *shim, enum attempt_state state)
 {
     struct error e = { 0 };
     shim->status.state = (uint32_t)state;
-    if (attempt_write_status(shim->context->dir_fd, &shim->status, durability, &e) != ERR_OK)
+    if (attempt_write_status(&shim->context->dirs, &shim->status, &e) != ERR_OK)
         (void)dprintf(STDERR_FILENO, "berth-shim %s: %s\n", shim->context->spec.name, e.text);
     notify(shim);
 }
@@ -96,7 +96,7 @@ static void begin_stop(struct shim *shim, enum ipc_end why, uint32_t grace_s, st
         shim->kill_at = kill_at;
         shim->status.end = (uint32_t)why;
         signal_init(shim, SIGTERM);
-        publish(shim, ATTEMPT_STOPPING, ATTEMPT_VOLATILE);
+        publish(shim, ATTEMPT_STOPPING);
     } else if (shim->stage == STAGE_TERM && mono_before(kill_at, shim->kill_at)) {
         shim->kill_at = kill_at; /* asked again, with less patience */
     }
@@ -107,7 +107,7 @@ static void begin_stop(struct shim *shim, enum ipc_end why, uint32_t grace_s, st
 static void look_for_stop(struct shim *shim, struct mono now)
 {
     struct attempt_stop stop;
-    if (attempt_read_stop(shim->context->dir_fd, &stop, NULL) == ERR_OK)
+    if (attempt_read_stop(&shim->context->dirs, &stop, NULL) == ERR_OK)
         begin_stop(shim, (enum ipc_end)stop.end, stop.grace_s, now);
 }
 
@@ -171,7 +171,10 @@ static void take_output(struct shim *shim, int which)
         return;
     }
     enum logspool_stream stream = which == 0 ? LOGSPOOL_STDOUT : LOGSPOOL_STDERR;
+    bool is_first = logspool_size(shim->spool) == 0;
     logspool_write(shim->spool, stream, (struct str){ bytes, (size_t)got }, clock_wall());
+    if (is_first)
+        notify(shim); /* there is a log to ship now */
 }
 
 static void take_exit(struct shim *shim)
@@ -245,8 +248,8 @@ static enum err open_fds(struct shim *shim, struct error *e)
     shim->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (shim->signal_fd < 0 || shim->timer_fd < 0)
         return err_errno(e, "make the shim's descriptors");
-    return logspool_open(shim->context->dir_fd, shim->context->spec.log_quota_bytes, &shim->spool,
-                         e);
+    shim->spool = logspool_new(shim->context->dirs.disk, shim->context->spec.log_quota_bytes);
+    return ERR_OK;
 }
 
 /* Starts the container on two fresh pipes, whose write ends are closed here again. */
@@ -298,13 +301,13 @@ static void live(struct shim *shim)
 {
     struct error e = { 0 };
     struct attempt_stop stop;
-    if (attempt_read_stop(shim->context->dir_fd, &stop, NULL) == ERR_OK) {
+    if (attempt_read_stop(&shim->context->dirs, &stop, NULL) == ERR_OK) {
         give_up(shim, (enum ipc_end)stop.end, "stopped before it started");
         return;
     }
     enum err rc = open_fds(shim, &e);
     if (rc == ERR_OK)
-        rc = shim_mount_root(&shim->context->spec, &e);
+        rc = shim_mount_root(shim->context, &e);
     if (rc == ERR_OK)
         rc = start(shim, &e);
     if (rc != ERR_OK) {
@@ -314,7 +317,7 @@ static void live(struct shim *shim)
     }
     shim->status.started_ns = clock_boottime().ns;
     set_deadlines(shim);
-    publish(shim, ATTEMPT_RUNNING, ATTEMPT_VOLATILE);
+    publish(shim, ATTEMPT_RUNNING);
     look_for_stop(shim, clock_boottime()); /* it may have come before the signal was blocked */
     watch(shim);
 }
@@ -338,7 +341,7 @@ int shim_run(struct shim_context *context, int lock_fd)
     live(&shim);
     if (shim.spool != NULL)
         logspool_finish(shim.spool, clock_wall());
-    publish(&shim, ATTEMPT_EXITED, ATTEMPT_DURABLE);
+    publish(&shim, ATTEMPT_EXITED);
     logspool_free(shim.spool);
     return shim_clean(context);
 }

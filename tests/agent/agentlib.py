@@ -338,6 +338,7 @@ class Node:
         self.dir = tempfile.mkdtemp(prefix="berth-agent-")
         os.chmod(self.dir, 0o711)
         self.state = os.path.join(self.dir, "s")
+        self.run_dir = tempfile.mkdtemp(prefix="berth-agent-", dir="/dev/shm")
         self.socket = os.path.join(self.dir, "agentd.sock")
         self.rootfs = os.path.join(self.dir, "rootfs")
         os.makedirs(self.state)
@@ -347,7 +348,7 @@ class Node:
         self.epoch, self.generation = 1, 0
         with open(os.path.join(self.state, "identity"), "w", encoding="ascii") as f:
             f.write("node %s\ncontroller %s\n" % (id_text("nod_", self.node), self.key.public.hex()))
-        self.command = [agentd, "--state", self.state, "--socket", self.socket, "--peer-user", "0",
+        self.command = [agentd, "--state", self.state, "--run", self.run_dir, "--socket", self.socket, "--peer-user", "0",
                         "--rootfs", self.rootfs, "--cgroup", self.cgroup, "--gpu", "sim:4xh100",
                         *options]
         self.process, self.peer = None, None
@@ -410,7 +411,7 @@ class Node:
     def shims(self):
         """Processes of ours that hold an attempt's lock, by name of the attempt."""
         found = {}
-        root = os.path.join(self.state, "alloc")
+        root = os.path.join(self.run_dir, "alloc")
         for name in os.listdir(root) if os.path.isdir(root) else []:
             try:
                 with open(os.path.join(root, name, "lock"), encoding="ascii") as f:
@@ -423,7 +424,7 @@ class Node:
         return found
 
     def init_pid(self, grant):
-        with open(os.path.join(self.state, "alloc", grant.name, "pid"), encoding="ascii") as f:
+        with open(os.path.join(self.run_dir, "alloc", grant.name, "pid"), encoding="ascii") as f:
             return int(f.read())
 
     def done(self):
@@ -432,7 +433,8 @@ class Node:
             self.kill()
         for name, pid in self.shims().items():
             subprocess.run([self.command[0].replace("berth-agentd", "berth-shim"), "clean",
-                            os.path.join(self.state, "alloc", name)], check=False)
+                            os.path.join(self.state, "alloc", name),
+                            os.path.join(self.run_dir, "alloc", name)], check=False)
             end = time.monotonic() + 10
             while os.path.exists("/proc/%d" % pid) and time.monotonic() < end:
                 select.select([], [], [], 0.02)
@@ -445,6 +447,7 @@ class Node:
                 except OSError:
                     pass
         shutil.rmtree(self.dir, ignore_errors=True)
+        shutil.rmtree(self.run_dir, ignore_errors=True)
 
 
 def is_alive(pid):

@@ -26,7 +26,7 @@ static enum err fail_with_log(const struct runtime_work *work, const char *what,
 {
     AUTO(buf) struct buf text = { 0 };
     struct str last = { 0 };
-    if (attempt_read_file(work->dir_fd, "runtime.log", LOG_MAX, &text, NULL) == ERR_OK) {
+    if (attempt_read_file(work->dirs->run, "runtime.log", LOG_MAX, &text, NULL) == ERR_OK) {
         struct str lines = buf_str(&text);
         while (lines.size > 0) {
             struct str line = str_cut(&lines, '\n');
@@ -67,7 +67,7 @@ static enum err read_pid(const struct runtime_work *work, const char *name, pid_
                          struct error *e)
 {
     AUTO(buf) struct buf text = { 0 };
-    enum err rc = attempt_read_file(work->dir_fd, name, 32, &text, e);
+    enum err rc = attempt_read_file(work->dirs->run, name, 32, &text, e);
     if (rc != ERR_OK)
         return rc;
     struct str lines = buf_str(&text);
@@ -83,8 +83,8 @@ static enum err crun_start(const struct runtime_work *work, const int stdio[3], 
                            struct error *e)
 {
     char pid_file[ATTEMPT_PATH_MAX]; /* a relative one would end up elsewhere */
-    (void)snprintf(pid_file, sizeof(pid_file), "%s/pid", work->dir);
-    const char *const args[] = { "run",        "--detach", "--bundle",       work->dir,
+    (void)snprintf(pid_file, sizeof(pid_file), "%s/pid", work->bundle);
+    const char *const args[] = { "run",        "--detach", "--bundle",       work->bundle,
                                  "--pid-file", pid_file,   work->spec->name, NULL };
     enum err rc = run(work, args, stdio, e);
     return rc != ERR_OK ? rc : read_pid(work, "pid", init, e);
@@ -94,7 +94,7 @@ static enum err crun_exec(const struct runtime_work *work, const struct runtime_
                           pid_t *pid, struct error *e)
 {
     char pid_file[ATTEMPT_PATH_MAX];
-    (void)snprintf(pid_file, sizeof(pid_file), "%s/%s", work->dir, exec->pid_file);
+    (void)snprintf(pid_file, sizeof(pid_file), "%s/%s", work->bundle, exec->pid_file);
     const char *args[10] = { "exec",   "--detach",  "--pid-file",
                              pid_file, "--process", exec->process_file };
     size_t count = 6;

@@ -62,7 +62,7 @@ static enum err fake_start(const struct runtime_work *work, const int stdio[3], 
     AUTO(buf) struct buf bytes = { 0 };
     AUTO(arena) struct arena arena = { 0 };
     struct grant_payload payload;
-    enum err rc = attempt_read_file(work->dir_fd, "payload", PAYLOAD_MAX, &bytes, e);
+    enum err rc = attempt_read_payload(work->dirs, &bytes, e);
     if (rc == ERR_OK)
         rc = grant_payload_decode(buf_str(&bytes), &arena, &payload, e);
     if (rc != ERR_OK)

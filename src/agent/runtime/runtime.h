@@ -1,6 +1,6 @@
 /*
- * runtime.h - what makes processes out of a prepared attempt directory. Used by the shim, whose
- * working directory is the attempt's and who is a subreaper, so that what is started is its child.
+ * runtime.h - what makes processes out of a prepared attempt. Used by the shim, whose working
+ * directory is the attempt's in memory and who is a subreaper, so that what is started is its child.
  *
  * Two of them: crun, and a fake for tests and simulated load that runs nothing (runtime/fake.c).
  */
@@ -14,13 +14,13 @@
 
 struct runtime_work {
     const struct attempt_spec *spec; /* borrowed */
-    int dir_fd;                      /* the attempt's directory; borrowed */
-    const char *dir;                 /* the same, as an absolute path; borrowed */
+    const struct attempt_dirs *dirs; /* borrowed */
+    const char *bundle; /* path of the one in memory, our working directory; borrowed */
     enum cgroup_mode cgroup_mode;
 };
 
 struct runtime_exec {
-    const char *process_file; /* in the directory: process.json */
+    const char *process_file; /* in the bundle: an OCI process */
     const char *pid_file;
     const char *console_socket; /* takes the terminal's master; NULL: fds are used */
     int fds[3];                 /* stdin, stdout, stderr of the command */

@@ -11,20 +11,23 @@
 
 struct fixture {
     struct test_dir dir;
-    int fd;
+    struct test_dir memory;
+    struct attempt_dirs dirs;
 };
 
 static struct fixture fixture_new(void)
 {
-    struct fixture f = { .dir = test_dir_new() };
-    f.fd = open(f.dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct fixture f = { .dir = test_dir_new(), .memory = test_dir_new() };
+    struct error e = { 0 };
+    CHECK_OK("open", attempt_dirs_open(f.dir.path, f.memory.path, &f.dirs, &e), &e);
     return f;
 }
 
 static void fixture_done(struct fixture *f)
 {
-    fd_close(f->fd);
+    attempt_dirs_done(&f->dirs);
     test_dir_remove(&f->dir);
+    test_dir_remove(&f->memory);
 }
 DEFINE_CLEANUP_AT(fixture, struct fixture, fixture_done)
 
@@ -60,23 +63,23 @@ static void a_record_is_read_whole_or_not_at_all(void **state)
     char path[128];
     char bytes[sizeof(status)];
     (void)snprintf(path, sizeof(path), "%s/status", f.dir.path);
-    CHECK("absent", attempt_read_status(f.fd, &found, NULL) == ERR_NOT_FOUND);
-    CHECK_OK("write", attempt_write_status(f.fd, &status, ATTEMPT_DURABLE, &e), &e);
-    CHECK_OK("read", attempt_read_status(f.fd, &found, &e), &e);
+    CHECK("absent", attempt_read_status(&f.dirs, &found, NULL) == ERR_NOT_FOUND);
+    CHECK_OK("write", attempt_write_status(&f.dirs, &status, &e), &e);
+    CHECK_OK("read", attempt_read_status(&f.dirs, &found, &e), &e);
     CHECK("the same", found.exit_code == 7 && found.ended_ns == 9);
     AUTO(fd) int fd = open(path, O_RDWR | O_CLOEXEC);
     CHECK("open", pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes));
     for (size_t at = 0; at < sizeof(bytes); at++) {
         char flipped = (char)(bytes[at] ^ 1);
         CHECK("flip", pwrite(fd, &flipped, 1, (off_t)at) == 1);
-        CHECK("found", attempt_read_status(f.fd, &found, NULL) == ERR_CORRUPT);
+        CHECK("found", attempt_read_status(&f.dirs, &found, NULL) == ERR_CORRUPT);
         CHECK("back", pwrite(fd, &bytes[at], 1, (off_t)at) == 1);
     }
     CHECK("cut", ftruncate(fd, (off_t)sizeof(bytes) - 1) == 0 &&
-                     attempt_read_status(f.fd, &found, NULL) == ERR_CORRUPT);
+                     attempt_read_status(&f.dirs, &found, NULL) == ERR_CORRUPT);
 }
 
-static void an_exit_counts_before_its_rename(void **state)
+static void an_end_counts_before_its_rename(void **state)
 {
     (void)state;
     AUTO(fixture) struct fixture f = fixture_new();
@@ -84,15 +87,53 @@ static void an_exit_counts_before_its_rename(void **state)
     struct attempt_status ended = { .state = ATTEMPT_EXITED, .exit_code = 3 };
     struct attempt_status found = { 0 };
     struct error e = { 0 };
-    CHECK_OK("ended", attempt_write_status(f.fd, &ended, ATTEMPT_DURABLE, &e), &e);
-    CHECK("as a power cut leaves it", renameat(f.fd, "status", f.fd, "status.new") == 0);
-    CHECK_OK("read", attempt_read_status(f.fd, &found, &e), &e);
-    CHECK("ended", found.state == ATTEMPT_EXITED && found.exit_code == 3);
-    CHECK("again", renameat(f.fd, "status.new", f.fd, "kept") == 0);
-    CHECK_OK("running", attempt_write_status(f.fd, &running, ATTEMPT_VOLATILE, &e), &e);
-    CHECK("beside", renameat(f.fd, "kept", f.fd, "status.new") == 0);
-    CHECK_OK("read", attempt_read_status(f.fd, &found, &e), &e);
-    CHECK("the exit wins", found.state == ATTEMPT_EXITED);
+    CHECK_OK("ended", attempt_write_status(&f.dirs, &ended, &e), &e);
+    CHECK_OK("running", attempt_write_status(&f.dirs, &running, &e), &e);
+    CHECK_OK("read", attempt_read_status(&f.dirs, &found, &e), &e);
+    CHECK("the end wins", found.state == ATTEMPT_EXITED && found.exit_code == 3);
+    CHECK("as a power cut leaves it",
+          renameat(f.dirs.disk, "status", f.dirs.disk, "status.new") == 0);
+    CHECK_OK("read", attempt_read_status(&f.dirs, &found, &e), &e);
+    CHECK("still", found.state == ATTEMPT_EXITED);
+    CHECK("never ended", unlinkat(f.dirs.disk, "status.new", 0) == 0);
+    CHECK_OK("read", attempt_read_status(&f.dirs, &found, &e), &e);
+    CHECK("running", found.state == ATTEMPT_RUNNING);
+}
+
+static void a_spec_carries_its_payload(void **state)
+{
+    (void)state;
+    AUTO(fixture) struct fixture f = fixture_new();
+    AUTO(buf) struct buf payload = { 0 };
+    struct attempt_spec spec = { .attempt = 4, .log_quota_bytes = 5 };
+    struct attempt_spec found;
+    struct error e = { 0 };
+    CHECK_OK("write", attempt_write_spec(&f.dirs, &spec, STR("a payload"), &e), &e);
+    CHECK("once", attempt_write_spec(&f.dirs, &spec, STR("b"), NULL) == ERR_IO);
+    CHECK_OK("read", attempt_read_spec(&f.dirs, &found, &e), &e);
+    CHECK("spec", found.attempt == 4 && found.log_quota_bytes == 5);
+    CHECK_OK("payload", attempt_read_payload(&f.dirs, &payload, &e), &e);
+    CHECK("payload", str_is(buf_str(&payload), "a payload"));
+}
+
+static void memory_may_be_gone(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    struct attempt_stop stop = { .grace_s = 1 };
+    struct attempt_status status;
+    struct error e = { 0 };
+    enum attempt_holder holder = ATTEMPT_HELD;
+    int pidfd = -1;
+    CHECK("nothing",
+          attempt_dirs_open("/nonexistent/a", "/nonexistent/b", &dirs, NULL) == ERR_NOT_FOUND);
+    CHECK_OK("open", attempt_dirs_open(dir.path, "/nonexistent/b", &dirs, &e), &e);
+    CHECK("status", attempt_read_status(&dirs, &status, NULL) == ERR_NOT_FOUND);
+    CHECK("stop", attempt_read_stop(&dirs, &stop, NULL) == ERR_NOT_FOUND);
+    CHECK("order", attempt_write_stop(&dirs, &stop, NULL) == ERR_NOT_FOUND);
+    CHECK_OK("holder", attempt_holder(&dirs, &holder, &pidfd, &e), &e);
+    CHECK("nobody", holder == ATTEMPT_NEVER_RAN);
 }
 
 /* Plays a shim: holds the lock it was given until the pipe closes. */
@@ -118,11 +159,11 @@ static void hold_and_release(bool signs, enum attempt_holder while_held, enum at
     int lock_fd = -1;
     int ends[2];
     CHECK_OK("pipe", fd_pipe(ends, &e), &e);
-    CHECK_OK("nobody", attempt_holder(f.fd, &holder, &pidfd, &e), &e);
+    CHECK_OK("nobody", attempt_holder(&f.dirs, &holder, &pidfd, &e), &e);
     CHECK("nobody", holder == ATTEMPT_NEVER_RAN && pidfd == -1);
-    CHECK_OK("lock", attempt_lock(f.fd, &lock_fd, &e), &e);
+    CHECK_OK("lock", attempt_lock(&f.dirs, &lock_fd, &e), &e);
     int second = -1;
-    CHECK("only once", attempt_lock(f.fd, &second, NULL) == ERR_IO && second == -1);
+    CHECK("only once", attempt_lock(&f.dirs, &second, NULL) == ERR_IO && second == -1);
 
     fd_close(fd_take(&ends[1]));
     CHECK_OK("pipe", (fd_close(ends[0]), fd_pipe(ends, &e)), &e);
@@ -132,7 +173,7 @@ static void hold_and_release(bool signs, enum attempt_holder while_held, enum at
     CHECK("fork", pid > 0);
     fd_close(lock_fd);
     for (int i = 0; i < 1000 && holder != while_held; i++) {
-        CHECK_OK("held", attempt_holder(f.fd, &holder, &pidfd, &e), &e);
+        CHECK_OK("held", attempt_holder(&f.dirs, &holder, &pidfd, &e), &e);
         if (holder != while_held)
             (void)usleep(1000);
     }
@@ -141,7 +182,7 @@ static void hold_and_release(bool signs, enum attempt_holder while_held, enum at
     CHECK("end", kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
     fd_close(ends[0]);
     fd_close(keep_open);
-    CHECK_OK("after", attempt_holder(f.fd, &holder, &pidfd, &e), &e);
+    CHECK_OK("after", attempt_holder(&f.dirs, &holder, &pidfd, &e), &e);
     CHECK("after", holder == after && pidfd == -1);
 }
 
@@ -157,7 +198,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_come_back),
         cmocka_unit_test(a_record_is_read_whole_or_not_at_all),
-        cmocka_unit_test(an_exit_counts_before_its_rename),
+        cmocka_unit_test(an_end_counts_before_its_rename),
+        cmocka_unit_test(a_spec_carries_its_payload),
+        cmocka_unit_test(memory_may_be_gone),
         cmocka_unit_test(the_lock_tells_who_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

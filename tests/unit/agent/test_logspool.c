@@ -21,10 +21,9 @@ struct fixture {
 static struct fixture fixture_new(uint64_t quota)
 {
     struct fixture f = { .dir = test_dir_new() };
-    struct error e = { 0 };
     f.dir_fd = open(f.dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CHECK_OK("open", logspool_open(f.dir_fd, quota, &f.spool, &e), &e);
-    f.reader = openat(f.dir_fd, "log", O_RDONLY | O_CLOEXEC);
+    f.spool = logspool_new(f.dir_fd, quota);
+    f.reader = openat(f.dir_fd, "log", O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
     return f;
 }
 
@@ -166,6 +165,17 @@ static void a_reader_waits_for_a_whole_record(void **state)
     }
 }
 
+static void silence_makes_no_file(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(fd) int dir_fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO(logspool) struct logspool *spool = logspool_new(dir_fd, 0);
+    logspool_write(spool, LOGSPOOL_STDOUT, STR(""), now);
+    logspool_finish(spool, now);
+    CHECK("none", faccessat(dir_fd, "log", F_OK, 0) != 0);
+}
+
 static void what_is_no_record_is_told(void **state)
 {
     (void)state;
@@ -185,6 +195,7 @@ int main(void)
         cmocka_unit_test(acknowledged_bytes_make_room),
         cmocka_unit_test(space_is_given_back),
         cmocka_unit_test(a_reader_waits_for_a_whole_record),
+        cmocka_unit_test(silence_makes_no_file),
         cmocka_unit_test(what_is_no_record_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
