@@ -295,6 +295,8 @@ void queue_enter(struct sched *sched, struct swork *work)
     work->where = WORK_QUEUED;
     group_add(sched, work);
     pending_add(sched, work);
+    if (work->victims > 0)
+        queue_claim(sched, work); /* back before what was evicted for it is gone */
 }
 
 void queue_leave(struct sched *sched, struct swork *work)

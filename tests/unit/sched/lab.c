@@ -29,6 +29,7 @@ void lab_done(struct lab *lab)
 {
     for (size_t i = 0; i < lab->agent_count; i++)
         vec_done(&lab->agents[i].processes);
+    vec_done(&lab->claims);
     sched_free(lab->sched);
     state_free(lab->state);
     arena_done(&lab->arena);
@@ -62,12 +63,23 @@ static void trace_event(struct lab *lab, const struct event *event)
     }
 }
 
+/* A claimant that leaves the queue has started, or withdrew. */
+static void claim_settle(struct lab *lab, const struct workload_changed *changed)
+{
+    for (size_t i = lab->claims.count; i-- > 0 && changed->state != WL_QUEUED;) {
+        if (id_eq(lab->claims.items[i], changed->workload))
+            lab->claims.items[i] = lab->claims.items[--lab->claims.count];
+    }
+}
+
 static void apply(struct lab *lab, const struct event_list *events)
 {
     for (size_t i = 0; i < events->count; i++) {
         struct event *event = &events->items[i];
         event->sequence = lab->state->sequence + 1;
         trace_event(lab, event);
+        if (event->type == EV_WORKLOAD_CHANGED)
+            claim_settle(lab, &event->workload_changed);
         evolve(lab->state, event);
         sched_note(lab->sched, event);
     }
@@ -89,23 +101,75 @@ static enum err decide_and_apply(struct lab *lab, struct command *command)
     return rc;
 }
 
+/* ---- evictions ----------------------------------------------------------------------------- */
+
+static int64_t staying(const struct project *project, int64_t class_number, const struct lab *lab)
+{
+    int64_t sum = 0;
+    for (const struct node *n = lab->state->first_node; n != NULL; n = n->next) {
+        for (const struct allocation *a = n->first_allocation; a != NULL; a = a->next_on_node) {
+            if (a->r.class_number == class_number &&
+                (a->r.state == AL_STARTING || a->r.state == AL_RUNNING) &&
+                project_is_within(a->workload->project, project))
+                sum += a->r.charge_milli;
+        }
+    }
+    return sum;
+}
+
+/* INV-8: where the paths part, the victim's side is above its quota, and stays at or above it. */
+static void check_eviction(const struct lab *lab, const struct plan_entry *entry)
+{
+    const struct workload *victim = entry->workload;
+    CHECK("INV-8: victims are preemptible", victim->r.preemptible == PREEMPTIBLE_ALWAYS);
+    CHECK("INV-8: not of the same project", victim->project != entry->for_whom->project);
+    const struct project *side = victim->project;
+    while (side->parent != NULL && !project_is_within(entry->for_whom->project, side->parent))
+        side = side->parent;
+    if (project_is_within(entry->for_whom->project, side))
+        return; /* work given directly to a parent: judged by what its children leave */
+    int64_t charge = 0;
+    for (const struct allocation *a = victim->first_allocation; a != NULL; a = a->next_in_workload)
+        charge += allocation_is_charged(a->r.state) ? a->r.charge_milli : 0;
+    int64_t class_number = victim->first_allocation->r.class_number;
+    CHECK("INV-8: the victim's side does not end below its quota",
+          staying(side, class_number, lab) - charge >= sched_quota(lab->sched, side, class_number));
+}
+
+static void note_plan(struct lab *lab, const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        lab->starts += entry->action == PLAN_START;
+        if (entry->action != PLAN_EVICT)
+            continue;
+        lab->evictions++;
+        vec_push(&lab->claims, entry->for_whom->r.id);
+        if (!lab->is_unchecked)
+            check_eviction(lab, entry);
+    }
+}
+
+static void carry_out(struct lab *lab, const struct plan *plan)
+{
+    struct event_list events = { 0 };
+    note_plan(lab, plan);
+    decide_plan(lab->state, plan, lab->now, lab->wall, &lab->arena, &events);
+    apply(lab, &events);
+    if (events.count > 0)
+        lab_check(lab);
+}
+
 void lab_schedule(struct lab *lab)
 {
     bool more = !lab->is_paused;
     for (size_t rounds = 0; more; rounds++) {
         CHECK("scheduling comes to an end", rounds < 100000);
         struct plan plan = { 0 };
-        struct event_list events = { 0 };
-        more = sched_step(lab->sched, lab->now, lab->is_unchecked ? 1000 : 3, &lab->arena, &plan);
+        size_t budget = lab->is_unchecked ? 1000 : 3;
+        more = sched_step(lab->sched, lab->now, budget, &lab->arena, &plan);
         lab->steps++;
-        for (size_t i = 0; i < plan.count; i++) {
-            lab->starts += plan.entries[i].action == PLAN_START;
-            lab->evictions += plan.entries[i].action == PLAN_EVICT;
-        }
-        decide_plan(lab->state, &plan, lab->now, lab->wall, &lab->arena, &events);
-        apply(lab, &events);
-        if (events.count > 0)
-            lab_check(lab);
+        carry_out(lab, &plan);
     }
     arena_reset(&lab->arena);
 }

@@ -50,7 +50,8 @@ struct lab {
     size_t starts;          /* in plans so far */
     size_t evictions;
     size_t steps;
-    uint64_t trace; /* hash of all events */
+    VEC(struct id) claims; /* workloads for which evictions were made, until they leave the queue */
+    uint64_t trace;        /* hash of all events */
 };
 
 void lab_init(struct lab *lab);

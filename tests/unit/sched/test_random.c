@@ -1,0 +1,294 @@
+/*
+ * Random histories over the whole core. After every command and every plan all invariants are
+ * asserted (lab_check), every eviction is judged, and in the quiet phase at the end everything comes
+ * to rest: nothing stays in between, nothing stays on a node, every eviction has led to a start.
+ */
+#include "unit/sched/lab.h"
+#include "unit/test.h"
+
+enum { HISTORIES = 12, STEPS = 250, NODES = 6, JOBS_MAX = 60 };
+
+static const char *const projects[] = {
+    "amber", "amber/a", "amber/b", "birch", "cedar", "cedar/x"
+};
+static const char *const nodes[NODES] = { "n0", "n1", "n2", "n3", "n4", "n5" };
+
+struct history {
+    struct lab lab;
+    uint64_t random;
+    bool has_faults;
+    struct id jobs[JOBS_MAX];
+    size_t job_count;
+};
+
+static size_t below(struct history *h, size_t bound)
+{
+    return test_below(&h->random, bound);
+}
+
+static bool one_in(struct history *h, size_t n)
+{
+    return below(h, n) == 0;
+}
+
+static void make_world(struct history *h)
+{
+    struct lab *lab = &h->lab;
+    lab_init(lab);
+    for (size_t i = 0; i < NODES; i++)
+        lab_add_node(lab, (struct lab_node){ .name = nodes[i],
+                                             .class_name = i < 4 ? "h100" : "l40s",
+                                             .devices = i % 2 == 0 ? 4 : 2,
+                                             .memory_mib = i < 4 ? 81920 : 46068,
+                                             .cpu_milli = 8000 });
+    lab_project(lab, "amber", (struct lab_quota){ "h100", .quota_milli = 6000 });
+    lab_project(lab, "amber/a",
+                (struct lab_quota){ "h100", .quota_milli = 3000, .lend_milli = 2000 });
+    lab_project(lab, "amber/b", (struct lab_quota){ "h100", .quota_milli = 2000 });
+    lab_project(
+        lab, "birch",
+        (struct lab_quota){ "h100", .quota_milli = 4000, .lend_milli = 3000, .limit_milli = 9000 });
+    lab_project(lab, "cedar",
+                (struct lab_quota){ "l40s", .quota_milli = 2000, .limit_milli = 5000 });
+    lab_project(lab, "cedar/x", (struct lab_quota){ 0 });
+    lab->stop_s = (int64_t)below(h, 8);
+}
+
+static void submit(struct history *h)
+{
+    static const int64_t fractions[] = { 100, 250, 300, 500, 333 };
+    struct lab_job job = { .project = projects[below(h, COUNT_OF(projects))] };
+    switch (below(h, 6)) {
+    case 0:
+        job.gpu_milli = fractions[below(h, COUNT_OF(fractions))];
+        break;
+    case 1:
+        job.gpu_memory_mib = 1000 + (int64_t)below(h, 20000);
+        break;
+    case 2:
+        job.devices = 2;
+        job.share_milli = 500;
+        break;
+    case 3:
+        job.cpu_milli = 500 + (int64_t)below(h, 4000);
+        break;
+    default:
+        job.gpu_milli = 1000 * (1 + (int64_t)below(h, 4));
+        break;
+    }
+    if (one_in(h, 3))
+        job.members = 1 + (int64_t)below(h, 5);
+    if (one_in(h, 5))
+        job.count = 2 + (int64_t)below(h, 3);
+    if (one_in(h, 3))
+        job.priority = 1 + (int64_t)below(h, 100);
+    job.is_fixed = one_in(h, 6);
+    job.is_held = one_in(h, 12);
+    job.never_restarts = one_in(h, 10);
+    job.retries = (int64_t)below(h, 3);
+    job.on_contact_loss = (enum on_contact_loss)below(h, ON_CONTACT_LOSS_COUNT);
+    if (one_in(h, 8))
+        job.time_limit_s = 1 + (int64_t)below(h, 500);
+    if (one_in(h, 8) && job.gpu_milli > 0) {
+        job.class_name = "l40s";
+        job.other_class_name = one_in(h, 2) ? "h100" : NULL;
+    }
+    size_t at = below(h, JOBS_MAX);
+    if (one_in(h, 6) && state_workload(h->lab.state, h->jobs[at]) != NULL) {
+        job.after = h->jobs[at];
+        job.when = (enum dependency_when)below(h, DEPENDENCY_WHEN_COUNT);
+    }
+    h->jobs[below(h, JOBS_MAX)] = lab_submit(&h->lab, job);
+}
+
+/* A random workload of the state, or none. */
+static struct workload *any_workload(struct history *h)
+{
+    size_t skip = below(h, h->lab.state->workload_count + 1);
+    struct workload *w = h->lab.state->first_workload;
+    while (w != NULL && skip-- > 0)
+        w = w->next;
+    return w;
+}
+
+static void act(struct history *h)
+{
+    static const enum command_type acts[] = { CMD_WORKLOAD_CANCEL, CMD_WORKLOAD_HOLD,
+                                              CMD_WORKLOAD_RELEASE, CMD_WORKLOAD_REQUEUE };
+    const struct workload *w = any_workload(h);
+    if (w == NULL)
+        return;
+    struct id id = one_in(h, 6) && !id_is_none(w->r.array) ? w->r.array : w->r.id;
+    (void)lab_act(&h->lab, acts[below(h, COUNT_OF(acts))], id); /* refusals are fine here */
+}
+
+static void end_process(struct history *h)
+{
+    struct lab_agent *agent = &h->lab.agents[below(h, h->lab.agent_count)];
+    if (agent->processes.count == 0)
+        return;
+    struct lab_process *process = &agent->processes.items[below(h, agent->processes.count)];
+    if (process->has_exited)
+        return;
+    process->has_exited = !one_in(h, 8);
+    process->has_failed = !process->has_exited;
+    process->exit = (struct exit_status){ .is_known = true,
+                                          .code = one_in(h, 3) ? (int64_t)below(h, 3) : 0,
+                                          .is_oom = one_in(h, 10) };
+}
+
+static void operate(struct history *h)
+{
+    static const enum command_type acts[] = { CMD_NODE_CORDON, CMD_NODE_UNCORDON, CMD_NODE_UNCORDON,
+                                              CMD_NODE_UNDRAIN };
+    const char *name = nodes[below(h, NODES)];
+    struct command command = { .type = acts[below(h, COUNT_OF(acts))] };
+    command.target.name = str_of(name);
+    command.target.deadline_s = UNSET;
+    if (one_in(h, 6)) {
+        command.type = CMD_NODE_DRAIN;
+        command.target.deadline_s = (int64_t)below(h, 100);
+    } else if (one_in(h, 4)) {
+        command.type = one_in(h, 2) ? CMD_DEVICE_HOLD : CMD_DEVICE_RELEASE;
+        command.target.index = (int64_t)below(h, 2);
+    }
+    lab_must(&h->lab, &command);
+}
+
+static void fault(struct history *h)
+{
+    struct lab_agent *agent = &h->lab.agents[below(h, h->lab.agent_count)];
+    switch (below(h, 6)) {
+    case 0:
+        agent->is_silent = !agent->is_silent;
+        break;
+    case 1:
+        agent->is_slow = !agent->is_slow;
+        break;
+    case 2:
+        agent->is_stuck = !agent->is_stuck;
+        break;
+    case 3:
+        agent->boot_id = str_is(str_of(agent->boot_id), "boot-1") ? "boot-2" : "boot-1";
+        agent->processes.count = 0;
+        break;
+    case 4:
+        lab_restart(&h->lab);
+        break;
+    default:
+        agent->is_silent = false;
+        break;
+    }
+}
+
+static void change_quota(struct history *h)
+{
+    h->lab.may_be_over_limit = true;
+    lab_set_quota(&h->lab, projects[below(h, COUNT_OF(projects))],
+                  (struct lab_quota){ "h100", .quota_milli = 1000 * (int64_t)below(h, 6),
+                                      .limit_milli = 1000 * (int64_t)(1 + below(h, 10)) });
+}
+
+static void step(struct history *h)
+{
+    size_t dice = below(h, 100);
+    if (dice < 30)
+        submit(h);
+    else if (dice < 40)
+        act(h);
+    else if (dice < 65)
+        end_process(h);
+    else if (dice < 70)
+        operate(h);
+    else if (dice < 78 && h->has_faults)
+        fault(h);
+    else if (dice < 80 && h->has_faults)
+        change_quota(h);
+    lab_settle(&h->lab);
+    if (one_in(h, 3))
+        lab_run(&h->lab, 1 + (int64_t)below(h, one_in(h, 10) ? 400 : 5));
+}
+
+/* Everything is repaired; work ends when it may. */
+static void quiet(struct history *h)
+{
+    struct lab *lab = &h->lab;
+    for (size_t i = 0; i < lab->agent_count; i++) {
+        lab->agents[i].is_silent = false;
+        lab->agents[i].is_stuck = false;
+        lab->agents[i].is_slow = false;
+        CHECK("uncordon", lab_node_act(lab, CMD_NODE_UNCORDON, nodes[i]) == ERR_OK);
+        CHECK("undrain", lab_node_act(lab, CMD_NODE_UNDRAIN, nodes[i]) == ERR_OK);
+        for (int64_t device = 0; device < 2; device++) {
+            struct command release = { .type = CMD_DEVICE_RELEASE };
+            release.target.name = str_of(nodes[i]);
+            release.target.index = device;
+            lab_must(lab, &release);
+        }
+    }
+    lab_run(lab, 500);
+    for (const struct workload *w = lab->state->first_workload; w != NULL; w = w->next) {
+        CHECK("nothing stays in between", w->r.state != WL_STARTING && w->r.state != WL_STOPPING);
+        for (const struct allocation *a = w->first_allocation; a != NULL; a = a->next_in_workload)
+            CHECK("nothing stays on a node", a->r.state == AL_RUNNING);
+    }
+    CHECK("every eviction has led to a start", h->has_faults || lab->claims.count == 0);
+}
+
+/* Nothing that waits could start: neither on what is free nor, being inside its quota, otherwise. */
+static void check_rest(struct history *h)
+{
+    struct lab *lab = &h->lab;
+    size_t starts = lab->starts;
+    struct sched *fresh = sched_new(lab->state);
+    struct plan plan = { 0 };
+    struct arena arena = { 0 };
+    bool more = sched_step(fresh, lab->now, SIZE_MAX, &arena, &plan);
+    CHECK("a fresh scheduler finds nothing more to do", !more && plan.count == 0);
+    sched_free(fresh);
+    arena_done(&arena);
+    CHECK("nor does this one", lab->starts == starts);
+}
+
+static void run_history(uint64_t seed, bool has_faults)
+{
+    struct history *h = mem_new(1, sizeof(*h));
+    h->random = seed;
+    h->has_faults = has_faults;
+    make_world(h);
+    for (size_t i = 0; i < STEPS; i++) {
+        step(h);
+        check_rest(h);
+    }
+    quiet(h);
+    check_rest(h);
+    print_message("# seed %llu: %zu starts, %zu evictions, %zu claims open\n",
+                  (unsigned long long)seed, h->lab.starts, h->lab.evictions, h->lab.claims.count);
+    lab_done(&h->lab);
+    mem_free(h);
+}
+
+static void histories_without_faults(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    for (uint64_t i = 0; i < HISTORIES; i++)
+        run_history(seed + i, false);
+}
+
+static void histories_with_faults(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    for (uint64_t i = 0; i < HISTORIES; i++)
+        run_history(seed + i, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(histories_without_faults),
+        cmocka_unit_test(histories_with_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
