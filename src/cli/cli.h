@@ -151,6 +151,9 @@ enum err cli_request(struct cli *cli, const char *method, const char *target, co
 enum err cli_open(struct cli *cli, const struct http_client_request *request,
                   struct http_client_response **out, struct error *e) MUST_CHECK;
 enum err cli_connect(struct cli *cli, struct error *e) MUST_CHECK;
+/* Host and port of an https:// server; the texts live in the arena. ERR_INVALID: it is none. */
+enum err cli_server_split(struct cli *cli, struct http_client_options *out, struct error *e)
+    MUST_CHECK;
 /* Turns a problem document into an error. */
 enum err cli_problem(unsigned status, const json_t *problem, struct error *e) MUST_CHECK;
 /* All pages of a list, as one array; *out is the caller's. */

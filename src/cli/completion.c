@@ -1,0 +1,93 @@
+/* completion.c - completion scripts for bash and zsh, from the table of commands. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/help.h"
+#include "cli/special.h"
+
+/* The first words: verbs of their own, and each noun once. */
+static void print_words(void)
+{
+    const char *noun = NULL;
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        const struct cli_command *c = *row;
+        if (c->noun == NULL)
+            (void)printf("%s ", c->verb);
+        else if (noun == NULL || strcmp(noun, c->noun) != 0)
+            (void)printf("%s ", c->noun);
+        noun = c->noun;
+    }
+}
+
+static void print_options(const struct cli_command *command)
+{
+    size_t count = 0;
+    const struct cli_option *globals = cli_global_options(&count);
+    for (size_t i = 0; i < command->option_count; i++)
+        (void)printf("--%s ", command->options[i].name);
+    for (size_t i = 0; i < count; i++)
+        (void)printf("--%s ", globals[i].name);
+}
+
+static void print_verbs(const char *noun)
+{
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        if ((*row)->noun != NULL && strcmp((*row)->noun, noun) == 0)
+            (void)printf("%s ", (*row)->verb);
+    }
+}
+
+static void print_cases(void)
+{
+    const char *noun = NULL;
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        const struct cli_command *c = *row;
+        if (c->noun != NULL && (noun == NULL || strcmp(noun, c->noun) != 0)) {
+            (void)printf("        %s) words=\"", c->noun);
+            print_verbs(c->noun);
+            (void)puts("\" ;;");
+        }
+        (void)printf("        \"%s%s%s\") words=\"", c->noun != NULL ? c->noun : "",
+                     c->noun != NULL ? " " : "", c->verb);
+        print_options(c);
+        (void)puts("\" ;;");
+        noun = c->noun;
+    }
+}
+
+static void print_bash(void)
+{
+    (void)puts("# completion of berth for bash; made by `berth completion bash`\n"
+               "_berth() {\n"
+               "    local words=\"\" one=\"${COMP_WORDS[1]}\" two=\"${COMP_WORDS[2]}\"\n"
+               "    local current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
+               "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
+    (void)printf("        words=\"");
+    print_words();
+    (void)puts("\"\n    else\n        case \"$one\" in");
+    print_cases();
+    (void)puts("        esac\n"
+               "        if [ \"$COMP_CWORD\" -gt 2 ]; then\n"
+               "            case \"$one $two\" in");
+    print_cases();
+    (void)puts("            esac\n"
+               "        fi\n"
+               "    fi\n"
+               "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+               "}\n"
+               "complete -o default -F _berth berth");
+}
+
+enum cli_exit run_completion(struct cli *cli)
+{
+    const char *shell = cli->arguments[0];
+    if (strcmp(shell, "bash") == 0) {
+        print_bash();
+    } else if (strcmp(shell, "zsh") == 0) {
+        (void)puts("#compdef berth\nautoload -U +X bashcompinit && bashcompinit");
+        print_bash();
+    } else {
+        return cli_usage(cli, "completion is there for bash and zsh, not for %s", shell);
+    }
+    return CLI_OK;
+}
