@@ -42,6 +42,7 @@ struct agentd_options {
     unsigned peer_uid;
     const char *crun;
     const char *shim;
+    const char *unpacker;     /* NULL: where the image store looks for it */
     const char *rootfs;       /* NULL: images only; for tests */
     const char *gpu;          /* as gpu_open takes it */
     const char *cgroup;       /* parent of all attempts, starts with '/' */
@@ -125,7 +126,7 @@ struct agentd {
     enum cgroup_mode cgroup_mode;
     unsigned nofile_max;
     struct gpu_inventory inventory;
-    struct image_store *images; /* owned; NULL with options.rootfs */
+    struct image_store *images; /* owned */
 
     int epoll_fd;
     struct watch listener;

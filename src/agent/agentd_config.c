@@ -178,7 +178,8 @@ static enum err make_dirs(const struct agentd *agentd, const char *name, struct 
     config_paths(agentd, name, &paths);
     if (mkdir(paths.disk, 0700) != 0)
         return err_errno(e, "make %s", paths.disk);
-    if (mkdir(paths.run, 0700) != 0)
+    /* The tenant's root passes through on its way to rootfs/, and can list nothing. */
+    if (mkdir(paths.run, 0711) != 0 || chmod(paths.run, 0711) != 0)
         return err_errno(e, "make %s", paths.run);
     return attempt_dirs_open(paths.disk, paths.run, out, e);
 }

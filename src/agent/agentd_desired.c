@@ -259,7 +259,7 @@ static bool has_image(const struct agentd *agentd, const struct grant *grant,
     struct image_digest image;
     char tenant[ID_TEXT_MAX];
     memcpy(image.bytes, digest->bytes, sizeof(image.bytes));
-    return agentd->images != NULL && image_store_has(agentd->images, &image) &&
+    return image_store_has(agentd->images, &image) &&
            image_store_is_permitted(agentd->images, id_text(ID_TENANT, grant->tenant, tenant),
                                     &image);
 }

@@ -215,10 +215,6 @@ void import_start(struct agentd *agentd, const struct ipc_image_ready *ready)
         give_up(agentd, ready, ready->text);
         return;
     }
-    if (agentd->images == NULL) {
-        give_up(agentd, ready, "this node runs without an image store");
-        return;
-    }
     if (is_running(agentd, ready))
         return;
     struct error e = { 0 };

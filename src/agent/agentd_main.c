@@ -132,9 +132,12 @@ static enum err make_places(struct agentd *agentd, struct error *e)
         const struct place *place = &places[i];
         (void)snprintf(place->out, ATTEMPT_PATH_MAX, "%s/%s", roots[place->is_in_memory ? 1 : 0],
                        place->name);
-        enum err rc = place->is_directory ? file_make_dirs(place->out, 0700, e) : ERR_OK;
+        mode_t mode = place->out == agentd->bundle_dir ? 0711 : 0700;
+        enum err rc = place->is_directory ? file_make_dirs(place->out, mode, e) : ERR_OK;
         if (rc != ERR_OK)
             return rc;
+        if (place->is_directory && chmod(place->out, mode) != 0)
+            return err_errno(e, "set the mode of %s", place->out);
     }
     return ERR_OK;
 }
@@ -169,9 +172,8 @@ static enum err probe_devices(struct agentd *agentd, struct error *e)
 
 static enum err open_images(struct agentd *agentd, struct error *e)
 {
-    if (agentd->options.rootfs != NULL)
-        return ERR_OK;
-    const struct image_store_options options = { .path = agentd->store_path };
+    const struct image_store_options options = { .path = agentd->store_path,
+                                                 .unpacker = agentd->options.unpacker };
     return image_store_open(&agentd->images, &options, e);
 }
 
@@ -286,6 +288,7 @@ static const char *const help =
     "  --gpu SPEC             auto, nvml, rocm, pci, none, or sim:4xh100 (auto)\n"
     "  --crun PROGRAM         the container runtime (/usr/bin/crun)\n"
     "  --shim PROGRAM         berth-shim (beside this program)\n"
+    "  --unpacker PROGRAM     berth-unpack (beside this program, or in /usr/libexec/berth)\n"
     "  --cgroup PATH          parent of all cgroups of workloads (/berth)\n"
     "  --log-quota-mib N      unshipped log bytes kept for an attempt (256)\n"
     "  --starting N           attempts started at once (8)\n"
@@ -304,6 +307,7 @@ enum option_key {
     OPT_CRUN,
     OPT_SHIM,
     OPT_CGROUP,
+    OPT_UNPACKER,
     OPT_LOG_QUOTA,
     OPT_STARTING,
     OPT_ROOTFS,
@@ -323,6 +327,7 @@ static const struct option long_options[] = {
     { "gpu",           required_argument, NULL, OPT_GPU },
     { "crun",          required_argument, NULL, OPT_CRUN },
     { "shim",          required_argument, NULL, OPT_SHIM },
+    { "unpacker",      required_argument, NULL, OPT_UNPACKER },
     { "cgroup",        required_argument, NULL, OPT_CGROUP },
     { "log-quota-mib", required_argument, NULL, OPT_LOG_QUOTA },
     { "starting",      required_argument, NULL, OPT_STARTING },
@@ -400,6 +405,9 @@ static bool take_option(int key, const char *value, struct agentd_options *o,
         return true;
     case OPT_SHIM:
         o->shim = value;
+        return true;
+    case OPT_UNPACKER:
+        o->unpacker = value;
         return true;
     case OPT_CGROUP:
         o->cgroup = value;

@@ -4,13 +4,11 @@ Written from the documents (src/wire/grant.h, src/agent/ipc.h), not from their C
 both formats. Needs openssl(1) for Ed25519 and busybox-static for a root file system.
 """
 import array
-import base64
 import hashlib
+import json
 import os
-import re
 import select
 import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -203,6 +201,10 @@ class Peer:
     def log_ack(self, key, offset, is_final):
         self.send("log_ack", struct.pack("@2QIIQ", *words(key[0]), key[1], int(is_final), offset))
 
+    def image_ready(self, digest, kind, tenant, path, error=""):
+        self.send("image_ready", digest + struct.pack("@II2Q256s160s", kind, int(error != ""),
+                                                      *words(tenant), path.encode(), error.encode()))
+
     def exec_open(self, stream, ticket_bytes, data, rows=24, columns=80):
         self.send("exec_open", struct.pack("@QHHI", stream, rows, columns, len(data)) + ticket_bytes +
                   data.ljust(CHUNK, b"\0") + b"\0" * self.exec_pad)
@@ -331,6 +333,37 @@ def make_rootfs(path):
     os.chmod(path, 0o755)
 
 
+def oci_layout(path, root):
+    """An OCI image layout of one layer out of a directory: the image's digest."""
+    blobs = os.path.join(path, "blobs/sha256")
+    os.makedirs(blobs)
+
+    def add(data):
+        name = hashlib.sha256(data).hexdigest()
+        with open(os.path.join(blobs, name), "wb") as f:
+            f.write(data)
+        return "sha256:" + name, len(data)
+
+    layer = subprocess.run(["tar", "-C", root, "--numeric-owner", "--owner=0", "--group=0", "-cf", "-", "."],
+                           check=True, capture_output=True).stdout
+    layer_digest, layer_size = add(layer)
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Cmd": ["/bin/true"]},
+                         "rootfs": {"type": "layers", "diff_ids": [layer_digest]}}).encode()
+    config_digest, config_size = add(config)
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": config_digest,
+                   "size": config_size},
+        "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": layer_digest,
+                    "size": layer_size}]}).encode()
+    digest, size = add(manifest)
+    with open(os.path.join(path, "index.json"), "w", encoding="ascii") as f:
+        json.dump({"schemaVersion": 2, "manifests": [{
+            "mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest, "size": size}]}, f)
+    with open(os.path.join(path, "oci-layout"), "w", encoding="ascii") as f:
+        f.write('{"imageLayoutVersion":"1.0.0"}')
+    return bytes.fromhex(digest[7:])
+
+
 class Node:
     """A private agentd with its state, and the controller's key it trusts."""
 
@@ -339,6 +372,7 @@ class Node:
         os.chmod(self.dir, 0o711)
         self.state = os.path.join(self.dir, "s")
         self.run_dir = tempfile.mkdtemp(prefix="berth-agent-", dir="/dev/shm")
+        os.chmod(self.run_dir, 0o711)
         self.socket = os.path.join(self.dir, "agentd.sock")
         self.rootfs = os.path.join(self.dir, "rootfs")
         os.makedirs(self.state)
@@ -349,8 +383,8 @@ class Node:
         with open(os.path.join(self.state, "identity"), "w", encoding="ascii") as f:
             f.write("node %s\ncontroller %s\n" % (id_text("nod_", self.node), self.key.public.hex()))
         self.command = [agentd, "--state", self.state, "--run", self.run_dir, "--socket", self.socket, "--peer-user", "0",
-                        "--rootfs", self.rootfs, "--cgroup", self.cgroup, "--gpu", "sim:4xh100",
-                        *options]
+                        "--rootfs", self.rootfs, "--cgroup", self.cgroup, "--gpu", "sim:4xh100", "--unpacker",
+                        os.path.join(os.path.dirname(agentd), "image/berth-unpack"), *options]
         self.process, self.peer = None, None
 
     def start(self):
