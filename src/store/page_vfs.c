@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/id.h"
+#include "base/str.h"
 #include "os/random.h"
 
 enum { PAGE_BYTES = 4096, NAME_BYTES = 8, CHECK_BYTES = 8, TRAILER_BYTES = 16 };
@@ -17,6 +18,9 @@ struct page_file {
     bool has_name;
     uint8_t name[NAME_BYTES];
     int64_t bad_page;
+    bool is_log;
+    struct buf gathered; /* of a log: not written yet */
+    int64_t gathered_at;
     /* The file of the layer below follows. */
 };
 
@@ -31,6 +35,41 @@ static sqlite3_file *below(sqlite3_file *file)
 static struct page_file *own(sqlite3_file *file)
 {
     return (struct page_file *)(void *)file;
+}
+
+/* ---- the log's writes ------------------------------------------------------------------------ */
+
+/* SQLite's own files take less than 128 KiB a write. */
+enum { GATHERED_MAX = 1 << 20, WRITE_MAX = 1 << 16 };
+
+/* After a failure they are gone: the transaction they belong to fails as a whole. */
+static int write_gathered(sqlite3_file *file)
+{
+    struct page_file *p = own(file);
+    sqlite3_file *f = below(file);
+    int rc = SQLITE_OK;
+    for (size_t done = 0; rc == SQLITE_OK && done < p->gathered.size; done += WRITE_MAX) {
+        size_t size = MIN_OF(p->gathered.size - done, (size_t)WRITE_MAX);
+        rc = f->pMethods->xWrite(f, p->gathered.data + done, (int)size,
+                                 p->gathered_at + (int64_t)done);
+    }
+    buf_clear(&p->gathered);
+    return rc;
+}
+
+static int log_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
+{
+    struct page_file *p = own(file);
+    bool follows = at == p->gathered_at + (int64_t)p->gathered.size &&
+                   p->gathered.size + (size_t)size <= GATHERED_MAX;
+    if (!follows) {
+        int rc = write_gathered(file);
+        if (rc != SQLITE_OK)
+            return rc;
+        p->gathered_at = at;
+    }
+    buf_add(&p->gathered, bytes, (size_t)size);
+    return SQLITE_OK;
 }
 
 /* ---- signing and checking ------------------------------------------------------------------- */
@@ -68,7 +107,9 @@ static int page_read(sqlite3_file *file, void *out, int size, sqlite3_int64 at)
 {
     struct page_file *p = own(file);
     sqlite3_file *f = below(file);
-    int rc = f->pMethods->xRead(f, out, size, at);
+    int rc = write_gathered(file);
+    if (rc == SQLITE_OK)
+        rc = f->pMethods->xRead(f, out, size, at);
     if (!p->is_database || size <= HEADER_BYTES)
         return rc;
     if (rc == SQLITE_IOERR_SHORT_READ && at == 0)
@@ -93,6 +134,8 @@ static int page_write(sqlite3_file *file, const void *bytes, int size, sqlite3_i
 {
     struct page_file *p = own(file);
     sqlite3_file *f = below(file);
+    if (p->is_log)
+        return log_write(file, bytes, size, at);
     if (!p->is_database)
         return f->pMethods->xWrite(f, bytes, size, at);
     if (size != PAGE_BYTES || at % PAGE_BYTES != 0)
@@ -111,22 +154,26 @@ static int page_write(sqlite3_file *file, const void *bytes, int size, sqlite3_i
 static int page_close(sqlite3_file *file)
 {
     sqlite3_file *f = below(file);
+    buf_done(&own(file)->gathered); /* never forced, so of no transaction that counts */
     return f->pMethods != NULL ? f->pMethods->xClose(f) : SQLITE_OK;
 }
 
 static int page_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-    return below(file)->pMethods->xTruncate(below(file), size);
+    int rc = write_gathered(file);
+    return rc == SQLITE_OK ? below(file)->pMethods->xTruncate(below(file), size) : rc;
 }
 
 static int page_sync(sqlite3_file *file, int flags)
 {
-    return below(file)->pMethods->xSync(below(file), flags);
+    int rc = write_gathered(file);
+    return rc == SQLITE_OK ? below(file)->pMethods->xSync(below(file), flags) : rc;
 }
 
 static int page_size(sqlite3_file *file, sqlite3_int64 *size)
 {
-    return below(file)->pMethods->xFileSize(below(file), size);
+    int rc = write_gathered(file);
+    return rc == SQLITE_OK ? below(file)->pMethods->xFileSize(below(file), size) : rc;
 }
 
 static int page_lock(sqlite3_file *file, int level)
@@ -210,6 +257,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
     struct page_file *p = own(file);
     memset(p, 0, FILE_BYTES);
     p->is_database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+    p->is_log = (flags & SQLITE_OPEN_WAL) != 0;
     int rc = parent(vfs)->xOpen(parent(vfs), name, below(file), flags, out);
     /* SQLite closes what has methods, even after a failure. */
     p->base.pMethods = below(file)->pMethods != NULL ? &page_methods : NULL;
