@@ -432,6 +432,12 @@ static void on_peer_end(struct conn *conn)
         conn_finish(conn);
 }
 
+/* Saves the system call that would say so; what comes meanwhile the level reports. */
+static bool is_drained(const struct conn *conn, size_t asked, size_t got)
+{
+    return conn->ssl != NULL ? SSL_has_pending(conn->ssl) == 0 : got < asked;
+}
+
 static void read_all(struct conn *conn)
 {
     size_t budget = READ_BUDGET_BYTES;
@@ -442,14 +448,17 @@ static void read_all(struct conn *conn)
             return;
         }
         size_t room = conn->state == CONN_OPEN ? KEEP_MAX - conn->in.size : SCRATCH_BYTES;
+        size_t asked = MIN_OF(MIN_OF(room, (size_t)SCRATCH_BYTES), budget);
         size_t got = 0;
-        enum io io = read_some(conn, MIN_OF(MIN_OF(room, (size_t)SCRATCH_BYTES), budget), &got);
+        enum io io = read_some(conn, asked, &got);
         if (io == IO_END)
             on_peer_end(conn);
         if (io != IO_DONE)
             return;
         budget -= got;
         deliver(conn, (struct str){ scratch, got });
+        if (is_drained(conn, asked, got))
+            return;
     }
 }
 

@@ -156,7 +156,7 @@ void http_respond(struct http_request *request, const struct http_response *resp
 void http_stream_start(struct http_request *request, const struct http_response *response,
                        int64_t length);
 void http_stream_on_room(struct http_request *request,
-                         void (*on_room)(struct http_request *request, void *arg), void *arg);
+                         void (*fn)(struct http_request *request, void *arg), void *arg);
 MUST_CHECK enum err http_stream_write(struct http_request *request, struct str bytes);
 size_t http_stream_room(const struct http_request *request);
 void http_stream_end(struct http_request *request);

@@ -89,7 +89,8 @@ static void add_value(struct buf *out, struct str value)
 {
     for (size_t i = 0; i < value.size; i++) {
         unsigned char c = (unsigned char)value.data[i];
-        buf_add_char(out, c < 0x20 || c == 0x7f ? ' ' : (char)c);
+        bool is_control = c < 0x20 || c == 0x7f;
+        buf_add(out, is_control ? " " : value.data + i, 1);
     }
 }
 
@@ -332,8 +333,10 @@ static void add_event_lines(struct buf *out, const char *name, struct str value)
     while (value.size > 0) {
         struct str line = str_cut(&value, '\n');
         buf_format(out, "%s: ", name);
-        for (size_t i = 0; i < line.size; i++)
-            buf_add_char(out, line.data[i] == '\r' || line.data[i] == '\0' ? ' ' : line.data[i]);
+        for (size_t i = 0; i < line.size; i++) {
+            bool is_break = line.data[i] == '\r' || line.data[i] == '\0';
+            buf_add(out, is_break ? " " : line.data + i, 1);
+        }
         buf_add_char(out, '\n');
     }
 }

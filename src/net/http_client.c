@@ -318,9 +318,12 @@ static int on_field_name(http_parser *parser, const char *at, size_t size)
         vec_push(&response->fields, fresh);
     }
     struct field *field = &response->fields.items[response->fields.count - 1];
-    for (size_t i = 0; i < size; i++)
-        buf_add_char(&field->name,
-                     at[i] >= 'A' && at[i] <= 'Z' ? (char)(at[i] - 'A' + 'a') : at[i]);
+    for (size_t i = 0; i < size; i++) {
+        char c = at[i];
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        buf_add_char(&field->name, c);
+    }
     return 0;
 }
 

@@ -2,7 +2,7 @@
 #ifndef NET_HTTP_LIBRARY_H
 #define NET_HTTP_LIBRARY_H
 
-#define http_method http_parser_method
+#define http_method http_parser_method /* NOLINT(readability-identifier-naming): theirs */
 #include <http_parser.h>
 #undef http_method
 

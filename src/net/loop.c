@@ -38,6 +38,7 @@ struct loop {
     int epoll_fd;
     struct loop_watch wake; /* the eventfd */
     struct mono now;
+    bool is_in_round; /* outside of one, `now` is old */
     struct epoll_event ready[READY_MAX];
     size_t ready_next; /* index of the next event to serve in this round */
     size_t ready_count;
@@ -122,7 +123,7 @@ void loop_free(struct loop *loop)
 
 struct mono loop_now(const struct loop *loop)
 {
-    return loop->now;
+    return loop->is_in_round ? loop->now : clock_monotonic();
 }
 
 /* --- Descriptors. --- */
@@ -416,11 +417,13 @@ enum err loop_turn(struct loop *loop, int wait_ms, struct error *e)
     if (count < 0 && errno != EINTR)
         return err_errno(e, "epoll_wait");
     loop->now = clock_monotonic();
+    loop->is_in_round = true;
     loop->ready_count = count > 0 ? (size_t)count : 0;
     serve_ready(loop);
     serve_timers(loop);
     serve_posts(loop);
     serve_tasks(loop);
+    loop->is_in_round = false;
     return ERR_OK;
 }
 

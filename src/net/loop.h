@@ -24,7 +24,7 @@ MUST_CHECK enum err loop_turn(struct loop *loop, int wait_ms, struct error *e);
 /* From any thread. loop_run returns after the round in progress. */
 void loop_stop(struct loop *loop);
 
-/* The monotonic time of this round's start: cheap, and the same for all that is served in it. */
+/* The monotonic time: of the round's start for all that is served in it, which is cheap; else of now. */
 struct mono loop_now(const struct loop *loop);
 
 /* A watched descriptor, embedded in its owner. Levels, not edges: what is left is reported again. */
