@@ -47,7 +47,7 @@ void peer_reap(struct agentd *agentd)
     agentd->is_dropping = false;
     agentd_unwatch(agentd, &agentd->peer);
     outgoing_clear(agentd);
-    streams_done(agentd);
+    streams_disconnect(agentd);
     buf_done(&agentd->incoming);
     agentd->incoming_all_bytes = 0;
     agentd->gone.count = 0; /* absent from the next full set */

@@ -27,6 +27,7 @@ enum { NAME_SIZE = 32, TICKETS_KEPT = 4096 };
 struct stream {
     uint64_t id;
     bool is_tree;
+    bool is_silent; /* its connection is gone: nobody is told, its helper is only waited for */
     bool is_tty;
     bool is_opened;  /* the network half has its answer */
     bool is_running; /* and it was a good one: an end will follow */
@@ -43,7 +44,7 @@ struct stream {
 static struct stream *find(const struct agentd *agentd, uint64_t id)
 {
     for (size_t i = 0; i < agentd->streams.count; i++)
-        if (agentd->streams.items[i]->id == id)
+        if (agentd->streams.items[i]->id == id && !agentd->streams.items[i]->is_silent)
             return agentd->streams.items[i];
     return NULL;
 }
@@ -111,7 +112,7 @@ static void take_report(struct agentd *agentd, struct stream *stream,
         fd_close(fd);
         return;
     }
-    if (stream->is_opened || report->code >= ERR_COUNT) {
+    if (stream->is_opened || stream->is_silent || report->code >= ERR_COUNT) {
         fd_close(fd);
         return;
     }
@@ -167,6 +168,10 @@ static void child_ended(struct agentd *agentd, void *self, uint32_t events)
     while (stream->control.fd >= 0 && read_report(agentd, stream))
         continue;
     (void)waitid(P_PIDFD, (id_t)stream->child.fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+    if (stream->is_silent) {
+        stream_free(agentd, stream);
+        return;
+    }
     if (!stream->is_opened)
         tell_opened(agentd, stream->id, stream->is_tree, stream->is_tty, ERR_IO,
                     "its helper ended without a word", NULL);
@@ -460,14 +465,30 @@ void stream_resize(struct agentd *agentd, const struct ipc_exec_resize *resize)
                     &size); /* a terminal of the wrong size still works */
 }
 
+/* A command's helper sees it and kills the command; its end is reported as any other. */
+static void end_stream(struct stream *stream)
+{
+    if (stream->is_tree && stream->child.fd >= 0)
+        (void)pidfd_send_signal(stream->child.fd, SIGKILL, NULL, 0); /* it may have ended */
+    else if (stream->control.fd >= 0)
+        (void)shutdown(stream->control.fd, SHUT_WR);
+}
+
 void stream_close(struct agentd *agentd, uint64_t id)
 {
     struct stream *stream = find(agentd, id);
-    if (stream == NULL)
-        return;
-    /* The helper sees it and kills the command; its end is reported as any other. */
-    if (stream->control.fd >= 0)
-        (void)shutdown(stream->control.fd, SHUT_WR);
+    if (stream != NULL)
+        end_stream(stream);
+}
+
+void streams_disconnect(struct agentd *agentd)
+{
+    for (size_t i = 0; i < agentd->streams.count; i++) {
+        struct stream *stream = agentd->streams.items[i];
+        stream->is_silent = true;
+        ipc_fds_done(&stream->ours);
+        end_stream(stream);
+    }
 }
 
 void streams_done(struct agentd *agentd)
