@@ -1,6 +1,7 @@
 /*
  * Accelerators as the PCI bus shows them: for vendors without a library of theirs on the node. It knows
- * which devices there are and which files open them, but neither use nor health beyond "still there".
+ * which devices there are and which files open them, but neither use nor health beyond "still there". A
+ * device that no kernel driver serves, and so has no file, is left out.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -188,6 +189,8 @@ static enum err look_at(const struct pci *pci, const char *address, struct gpu_i
     device->numa_node = gpu_pci_numa_node(pci->roots, normal);
     set_model(device, vendor, number);
     add_nodes(pci, device);
+    if (device->node_count == 0)
+        out->count--; /* no driver serves it: nobody could open it */
     return ERR_OK;
 }
 
