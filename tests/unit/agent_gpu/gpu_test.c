@@ -1,5 +1,6 @@
 /* Class names, simulated and PCI devices, and the environment of a grant. */
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "agent/gpu/gpu.h"
 #include "os/file.h"
@@ -184,10 +185,37 @@ static void put_pci(const struct test_dir *dir, const char *address, const char 
     }
 }
 
+/* A directory, or a file when there is a text. */
+static void put_path(const struct test_dir *dir, const char *name, const char *text)
+{
+    struct error e;
+    char path[256];
+    test_dir_path(dir, name, path);
+    char *slash = strrchr(path, '/');
+    if (text == NULL) {
+        CHECK_OK(name, file_make_dirs(path, 0700, &e), &e);
+        return;
+    }
+    *slash = '\0';
+    CHECK_OK(name, file_make_dirs(path, 0700, &e), &e);
+    *slash = '/';
+    CHECK_OK(name, file_write_atomic(path, str_of(text), 0600, &e), &e);
+}
+
+static void put_node(const struct test_dir *dir, const char *name)
+{
+    char path[256];
+    put_path(dir, name, "");
+    test_dir_path(dir, name, path);
+    CHECK(name, unlink(path) == 0 && mknod(path, S_IFCHR | 0600, makedev(1, 3)) == 0);
+}
+
 static void the_bus_shows_accelerators_and_nothing_else(void **state)
 {
     (void)state;
     struct error e;
+    if (geteuid() != 0)
+        skip(); /* device files need root */
     AUTO(test_dir) struct test_dir dir = test_dir_new();
     put_pci(&dir, "0000:c1:00.0", (const char *[]){ "0x030200\n", "0x10de\n", "0x2330\n" });
     put_pci(&dir, "0000:3b:00.0", (const char *[]){ "0x038000\n", "0x1002\n", "0x74a1\n" });
@@ -197,12 +225,16 @@ static void the_bus_shows_accelerators_and_nothing_else(void **state)
     put_pci(&dir, "0000:00:02.0", (const char *[]){ "0x030000\n", "0x8086\n", "0x9a49\n" });
     put_pci(&dir, "0000:04:00.0", (const char *[]){ "0x020000\n", "0x15b3\n", "0x1017\n" });
     put_pci(&dir, "0000:05:00.0", (const char *[]){ "rubbish\n", "0x10de\n", "0x2330\n" });
+    put_pci(&dir, "0000:06:00.0", (const char *[]){ "0x030200\n", "0x10de\n", "0x2331\n" });
+    put_path(&dir, "bus/pci/devices/0000:3b:00.0/drm/renderD129", NULL);
+    put_path(&dir, "bus/pci/devices/0000:5e:00.0/accel/accel0", NULL);
+    put_path(&dir, "driver/nvidia/gpus/0000:c1:00.0/information",
+             "Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-feed\nDevice Minor: \t 3\n");
+    put_node(&dir, "dri/renderD129");
+    put_node(&dir, "accel/accel0");
+    put_node(&dir, "nvidia3");
+    put_node(&dir, "nvidiactl");
     char path[256];
-    CHECK_OK(
-        "drm",
-        file_make_dirs(test_dir_path(&dir, "bus/pci/devices/0000:3b:00.0/drm/renderD129", path),
-                       0700, &e),
-        &e);
     const struct gpu_options options = { .sysfs_root = dir.path,
                                          .proc_root = dir.path,
                                          .dev_root = dir.path };
@@ -215,7 +247,10 @@ static void the_bus_shows_accelerators_and_nothing_else(void **state)
           strcmp(found.devices[0].class_name, "mi300x") == 0 && found.devices[0].minor == 129);
     CHECK("other", strcmp(found.devices[1].class_name, "pci-1da3-1060") == 0);
     CHECK("nvidia", strcmp(found.devices[2].class_name, "h100-80g") == 0);
-    CHECK("known by address", strcmp(found.devices[2].uuid, "0000:c1:00.0") == 0);
+    CHECK("known by uuid", strcmp(found.devices[2].uuid, "GPU-feed") == 0);
+    CHECK("known by address", strcmp(found.devices[1].uuid, "0000:5e:00.0") == 0);
+    CHECK("file", strcmp(found.devices[2].nodes[0].path, "/dev/nvidia3") == 0);
+    CHECK("shared", found.shared_count == 1);
 
     struct gpu_event events[4];
     CHECK("quiet", gpu_poll(gpu, events, 4) == 0);
