@@ -494,12 +494,12 @@ struct store *store_memory_new(void)
     return &store->base;
 }
 
-void store_memory_retain(struct store *base, const struct store_retention *retention)
+void store_memory_retain(struct store *store, const struct store_retention *retention)
 {
-    memory_of(base)->retention = *retention;
+    memory_of(store)->retention = *retention;
 }
 
-void store_memory_fail_next(struct store *base, enum store_fault fault)
+void store_memory_fail_next(struct store *store, enum store_fault fault)
 {
-    memory_of(base)->fault = fault;
+    memory_of(store)->fault = fault;
 }

@@ -49,21 +49,21 @@ MUST_CHECK enum err sqlite_end(struct sqlite_store *store, enum err rc, struct e
 extern const struct store_vtable sqlite_vtable;
 
 /* sqlite_append.c */
-enum err sqlite_append(struct store *store, const struct store_batch *batch, struct error *e);
+enum err sqlite_append(struct store *base, const struct store_batch *batch, struct error *e);
 /* sqlite_project.c; `to` is a struct sql *. */
 extern const struct projection_sink sqlite_sink;
 MUST_CHECK enum err sqlite_clear_projections(struct sql *sql, struct error *e);
 /* sqlite_read.c */
-enum err sqlite_read_events(struct store *store, uint64_t after, store_row_fn *each, void *arg,
+enum err sqlite_read_events(struct store *base, uint64_t after, store_row_fn *each, void *arg,
                             struct error *e);
-enum err sqlite_read_answers(struct store *store, struct wall now, store_answer_fn *each, void *arg,
+enum err sqlite_read_answers(struct store *base, struct wall now, store_answer_fn *each, void *arg,
                              struct error *e);
-enum err sqlite_read_clock(struct store *store, struct store_clock *out, struct arena *arena,
+enum err sqlite_read_clock(struct store *base, struct store_clock *out, struct arena *arena,
                            struct error *e);
 /* ERR_NOT_FOUND: retention dropped some of them. ERR_CORRUPT: not what was written, or not all. */
 MUST_CHECK enum err journal_read_after(struct sql *sql, uint64_t after, store_row_fn *each,
                                        void *arg, struct error *e);
-enum err sqlite_rebuild(struct store *store, store_decode_fn *decode, void *arg, struct error *e);
+enum err sqlite_rebuild(struct store *base, store_decode_fn *decode, void *arg, struct error *e);
 /* Reads the columns of a journal row and its check. */
 struct store_row journal_row_read(struct sql_call *call, uint64_t *check);
 /* The check of a live row, of the last archived one, or of what retention dropped last. */
@@ -71,11 +71,11 @@ MUST_CHECK enum err journal_check_of(struct sql *sql, const struct store_head *h
                                      uint64_t sequence, uint64_t *check, struct error *e);
 void answer_read(struct sql_call *call, struct store_answer *out);
 /* sqlite_snapshot.c */
-enum err sqlite_load_snapshot(struct store *store, uint64_t *sequence, struct buf *bytes,
+enum err sqlite_load_snapshot(struct store *base, uint64_t *sequence, struct buf *bytes,
                               struct error *e);
-enum err sqlite_save_snapshot(struct store *store, uint64_t sequence, struct str bytes,
+enum err sqlite_save_snapshot(struct store *base, uint64_t sequence, struct str bytes,
                               uint64_t keep_events, struct error *e);
 /* sqlite_trim.c */
-enum err sqlite_trim(struct store *store, struct wall now, bool *more, struct error *e);
+enum err sqlite_trim(struct store *base, struct wall now, bool *more, struct error *e);
 
 #endif
