@@ -51,7 +51,7 @@ static int64_t random_number(uint64_t *seed, int64_t min, int64_t max)
     case 2:
         return min <= 0 && max >= 0 ? 0 : min;
     default:
-        return min + (int64_t)(test_random(seed) % ((uint64_t)max - (uint64_t)min));
+        return (int64_t)((uint64_t)min + test_random(seed) % ((uint64_t)max - (uint64_t)min));
     }
 }
 
