@@ -343,6 +343,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: store_bench DIRECTORY [WORKLOADS]\n");
         return 2;
     }
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
     uint64_t workloads = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000;
     (void)snprintf(path, sizeof(path), "%s/bench.db", argv[1]);
     start_life(&life);

@@ -1,6 +1,7 @@
 #include "store/sql.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/page_vfs.h"
@@ -13,10 +14,16 @@ static const char open_pragmas[] = "PRAGMA synchronous = FULL;"
                                    "PRAGMA wal_autocheckpoint = 0;"
                                    "PRAGMA foreign_keys = OFF;"
                                    "PRAGMA temp_store = MEMORY;"
-                                   "PRAGMA cache_size = -65536;"
                                    "PRAGMA journal_size_limit = 67108864;"
                                    "PRAGMA trusted_schema = OFF;"
                                    "PRAGMA cell_size_check = ON;";
+
+/* In KiB. A batch of the writer fits; lists are short, and there are several who read them. */
+static const int cache_kib[] = {
+    [SQL_CREATE] = 2048,
+    [SQL_WRITE] = 16384,
+    [SQL_READ_ONLY] = 2048,
+};
 
 static const int open_flags[] = {
     [SQL_CREATE] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
@@ -39,7 +46,11 @@ enum err sql_open(struct sql *sql, const char *path, enum sql_mode mode, struct 
     if (rc == ERR_OK) {
         (void)sqlite3_busy_timeout(sql->db, SQL_BUSY_MS); /* fails for no valid connection */
         (void)sqlite3_db_config(sql->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        char cache[64];
+        (void)snprintf(cache, sizeof(cache), "PRAGMA cache_size = -%d", cache_kib[mode]);
         rc = sql_exec(sql, open_pragmas, e);
+        if (rc == ERR_OK)
+            rc = sql_exec(sql, cache, e);
     }
     if (rc != ERR_OK)
         sql_close(sql);

@@ -103,8 +103,10 @@ static enum err sqlite_maintain(struct store *base, struct error *e)
         return ERR_OK;
     int rc =
         sqlite3_wal_checkpoint_v2(store->sql.db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    if (rc == SQLITE_OK || rc == SQLITE_BUSY)
+    if (rc == SQLITE_OK || rc == SQLITE_BUSY) {
+        store->log_pages = 0; /* the next commit says how long it still is */
         return ERR_OK;
+    }
     return sql_fail(&store->sql, e, "checkpoint");
 }
 
