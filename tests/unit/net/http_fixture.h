@@ -54,7 +54,7 @@ static inline void fixture_on_header(struct http_request *request, void *arg)
         http_respond(request, &response);
     } else if (str_is(name, "upload")) {
         struct http_body_sink sink = { fixture_on_chunk, fixture };
-        http_request_set_body_max(request, 64 * 1024 * 1024);
+        http_request_set_body_max(request, 64 * MIB);
         http_request_stream_body(request, &sink);
     } else if (str_is(name, "small")) {
         http_request_set_body_max(request, 10);
@@ -107,7 +107,7 @@ static inline void fixture_on_request(struct http_request *request, void *arg)
         fixture->later = http_request_ref(request);
     } else if (str_is(name, "feed")) {
         fixture->later = http_request_ref(request);
-        http_feed_start(request, &response, 64 * 1024);
+        http_feed_start(request, &response, 64 * KIB);
     } else if (str_is(name, "download")) {
         fixture->later = http_request_ref(request);
         bool is_chunked = http_request_query_count(request) == 0;
@@ -136,7 +136,7 @@ static inline void http_fixture_init(struct http_fixture *fixture, struct loop *
         .header_timeout_ms = TEST_TIMEOUT_MS,
         .body_timeout_ms = TEST_TIMEOUT_MS,
         .write_timeout_ms = TEST_TIMEOUT_MS,
-        .idle_timeout_ms = 3 * TEST_TIMEOUT_MS,
+        .idle_timeout_ms = INT64_C(3) * TEST_TIMEOUT_MS,
         .feed_ping_ms = 50,
     };
     static const struct http_handler handler = {

@@ -19,6 +19,8 @@
 #include "unit/test.h"
 
 enum { PATIENCE_MS = 30000 };
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
 
 static inline int64_t now_ms(void)
 {

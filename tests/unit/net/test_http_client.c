@@ -188,7 +188,7 @@ static unsigned exchange(struct http_client *client, const struct http_client_re
     struct error e;
     AUTO(http_client_response) struct http_client_response *response = NULL;
     CHECK_OK("send", http_client_send(client, request, &response, &e), &e);
-    CHECK_OK("read", http_client_read_all(response, 64 * 1024 * 1024, out, &e), &e);
+    CHECK_OK("read", http_client_read_all(response, 64 * MIB, out, &e), &e);
     return http_client_status(response);
 }
 

@@ -67,12 +67,12 @@ static void test_download_chunked(void **state)
 static void test_download_is_bounded(void **state)
 {
     (void)state;
-    fixture.stream_left = 200 * 1024 * 1024;
+    fixture.stream_left = 200 * MIB;
     size_t begin = fixture.stream_left;
     int fd = request("GET /download HTTP/1.1\r\n" HOST "\r\n");
     /* Nobody reads: what was written is the kernel's buffers and our queue, then the deadline. */
     TURN_UNTIL(loop, fixture.gone_count == 1);
-    CHECK("bounded", begin - fixture.stream_left < 32 * 1024 * 1024);
+    CHECK("bounded", begin - fixture.stream_left < 32 * MIB);
     CHECK("gone", later() == NULL);
     close(fd);
 }
@@ -81,7 +81,7 @@ static void test_download_cut(void **state)
 {
     (void)state;
     AUTO(buf) struct buf answer = { 0 };
-    fixture.stream_left = 200 * 1024 * 1024;
+    fixture.stream_left = 200 * MIB;
     int fd = request("GET /download HTTP/1.1\r\n" HOST "\r\n");
     TURN_UNTIL(loop, later() != NULL);
     http_stream_cut(later());
@@ -119,7 +119,7 @@ static void test_upload_back_pressure(void **state)
     size_t sent = 0;
     /* Until nothing more is taken for a while: longer than the body's deadline. */
     int64_t quiet_ms = now_ms();
-    while (now_ms() - quiet_ms < 2 * TEST_TIMEOUT_MS) {
+    while (now_ms() - quiet_ms < INT64_C(2) * TEST_TIMEOUT_MS) {
         ssize_t count = send(fd, block, 65536, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (count > 0) {
             sent += (size_t)count;
@@ -127,7 +127,7 @@ static void test_upload_back_pressure(void **state)
         }
         turn(loop, 1);
     }
-    CHECK("held", fixture.uploaded.size <= 80 * 1024);
+    CHECK("held", fixture.uploaded.size <= 80 * KIB);
     CHECK("the kernel's buffers bound it", sent < BODY);
     CHECK("not timed out meanwhile", fixture.gone_count == 0);
     TURN_UNTIL(loop, fixture.uploaded.size > 0);

@@ -320,11 +320,11 @@ static void test_stalled_stream_slows_no_other(void **state)
     struct stream_end *lively = &client.streams[1];
     open_stream(stalled, "stalled");
     open_stream(lively, "lively");
-    stalled->to_send = 2 * 1024 * 1024;
+    stalled->to_send = 2 * MIB;
     write_more(stalled);
-    lively->to_send = 5 * 1024 * 1024;
+    lively->to_send = 5 * MIB;
     write_more(lively);
-    TURN_UNTIL(loop, server.streams[1].received.size == 5 * 1024 * 1024);
+    TURN_UNTIL(loop, server.streams[1].received.size == 5 * MIB);
     CHECK("the stalled one got its window and no more",
           server.streams[0].received.size == LINK_WINDOW);
     CHECK("its sender waits", link_stream_room(stalled->stream) == 0 && stalled->to_send > 0);
@@ -333,7 +333,7 @@ static void test_stalled_stream_slows_no_other(void **state)
 
     server.streams[0].holds_credit = false;
     link_stream_credit(server.streams[0].stream, LINK_WINDOW);
-    TURN_UNTIL(loop, server.streams[0].received.size == 2 * 1024 * 1024);
+    TURN_UNTIL(loop, server.streams[0].received.size == 2 * MIB);
     disconnect(listener);
     CHECK("down closes streams", stalled->is_closed && stalled->code == LINK_CODE_DOWN);
 }
@@ -344,12 +344,11 @@ static void test_message_beside_bulk(void **state)
     struct listener *listener = connect_both();
     char *big = mem_new(MESSAGE_MAX, 1);
     open_stream(&client.streams[0], "bulk");
-    client.streams[0].to_send = 8 * 1024 * 1024;
+    client.streams[0].to_send = 8 * MIB;
     write_more(&client.streams[0]);
     for (int i = 0; i < 10; i++)
         CHECK("big", link_send(client.link, 1, (struct str){ big, MESSAGE_MAX }) == ERR_OK);
-    TURN_UNTIL(loop,
-               server.message_count == 10 && server.streams[0].received.size == 8 * 1024 * 1024);
+    TURN_UNTIL(loop, server.message_count == 10 && server.streams[0].received.size == 8 * MIB);
     mem_free(big);
     disconnect(listener);
 }
@@ -394,7 +393,7 @@ static void test_keepalive(void **state)
 {
     (void)state;
     struct listener *listener = connect_both();
-    int64_t end_ms = now_ms() + 6 * TEST_KEEPALIVE_MS;
+    int64_t end_ms = now_ms() + INT64_C(6) * TEST_KEEPALIVE_MS;
     TURN_UNTIL(loop, now_ms() >= end_ms);
     CHECK("a quiet link stays up", !client.is_down && !server.is_down);
     disconnect(listener);
@@ -452,13 +451,18 @@ static const struct hostile_case hostile_cases[] = {
 };
 /* clang-format on */
 
+static void wait_for_message(void)
+{
+    TURN_UNTIL(loop, server.message_count == 1);
+}
+
 static void check_hostile(const struct hostile_case *c, struct listener *listener)
 {
     AUTO(buf) struct buf answer = { 0 };
     int fd = client_connect(listener_port(listener));
     (void)client_send(loop, fd, c->bytes, c->size);
     if (c->why == NULL) {
-        TURN_UNTIL(loop, server.message_count == 1);
+        wait_for_message();
         CHECK(c->name, !server.is_down);
     } else {
         CHECK(c->name, client_read_to_end(loop, fd, &answer, PATIENCE_MS));
@@ -539,7 +543,7 @@ static void test_silent_peer(void **state)
     int fd = client_connect(listener_port(listener));
     int64_t begin_ms = now_ms();
     CHECK("let go", client_read_to_end(loop, fd, &answer, PATIENCE_MS));
-    CHECK("not at once", now_ms() - begin_ms >= 3 * TEST_KEEPALIVE_MS - 20);
+    CHECK("not at once", now_ms() - begin_ms >= INT64_C(3) * TEST_KEEPALIVE_MS - 20);
     CHECK("pinged first", answer.size >= 20 && answer.data[4] == 6);
     close(fd);
     TURN_UNTIL(loop, server.is_down && listener_conn_count(listener) == 0);
@@ -566,32 +570,41 @@ static void test_byte_at_a_time(void **state)
     listener_close(listener);
 }
 
+static void add_random_frame(struct buf *out, uint64_t *seed)
+{
+    size_t size = test_below(seed, 12);
+    char header[12] = { 0 };
+    header[3] = (char)size;
+    header[4] = (char)test_below(seed, 8);
+    header[5] = (char)test_below(seed, 2);
+    header[11] = (char)test_below(seed, 4);
+    buf_add(out, header, sizeof(header));
+    for (; size > 0; size--)
+        buf_add_char(out, (char)test_below(seed, 3));
+}
+
+static void send_random_frames(struct listener *listener, uint64_t *seed)
+{
+    AUTO(buf) struct buf bytes = { 0 };
+    AUTO(buf) struct buf answer = { 0 };
+    for (size_t count = test_below(seed, 20); count > 0; count--)
+        add_random_frame(&bytes, seed);
+    int fd = client_connect(listener_port(listener));
+    (void)client_send(loop, fd, bytes.data, bytes.size);
+    (void)shutdown(fd, SHUT_WR);
+    CHECK("let go", client_read_to_end(loop, fd, &answer, PATIENCE_MS));
+    close(fd);
+    TURN_UNTIL(loop, listener_conn_count(listener) == 0);
+    side_done(&server);
+}
+
 static void test_random_frames(void **state)
 {
     (void)state;
     uint64_t seed = test_seed();
     struct listener *listener = listen_plain();
-    for (int round = 0; round < 200; round++) {
-        AUTO(buf) struct buf bytes = { 0 };
-        AUTO(buf) struct buf answer = { 0 };
-        for (size_t frames = test_below(&seed, 20); frames > 0; frames--) {
-            size_t size = test_below(&seed, 12);
-            char header[] = {
-                0, 0, 0, (char)size, (char)test_below(&seed, 8), (char)test_below(&seed, 2), 0,
-                0, 0, 0, 0,          (char)test_below(&seed, 4)
-            };
-            buf_add(&bytes, header, sizeof(header));
-            for (; size > 0; size--)
-                buf_add_char(&bytes, (char)test_below(&seed, 3));
-        }
-        int fd = client_connect(listener_port(listener));
-        (void)client_send(loop, fd, bytes.data, bytes.size);
-        (void)shutdown(fd, SHUT_WR);
-        CHECK("let go", client_read_to_end(loop, fd, &answer, PATIENCE_MS));
-        close(fd);
-        TURN_UNTIL(loop, listener_conn_count(listener) == 0);
-        side_done(&server);
-    }
+    for (int round = 0; round < 200; round++)
+        send_random_frames(listener, &seed);
     listener_close(listener);
 }
 
@@ -623,10 +636,10 @@ static void test_over_tls(void **state)
     TURN_UNTIL(loop, client.is_up && server.is_up);
     CHECK("who it is", strcmp(link_peer(server.link)->name, "nod_1") == 0);
     open_stream(&client.streams[0], "bulk");
-    client.streams[0].to_send = 5 * 1024 * 1024;
+    client.streams[0].to_send = 5 * MIB;
     write_more(&client.streams[0]);
     CHECK("message", link_send(client.link, 1, STR("x")) == ERR_OK);
-    TURN_UNTIL(loop, server.streams[0].received.size == 5 * 1024 * 1024);
+    TURN_UNTIL(loop, server.streams[0].received.size == 5 * MIB);
     CHECK("message", server.message_count == 1);
     disconnect(listener);
     tls_fixture_free(pki);

@@ -213,8 +213,8 @@ static void test_unused_bytes_are_kept_and_bounded(void **state)
         }
         turn(loop, 1);
     }
-    CHECK("bounded", conn_kept(owner.conn) <= 80 * 1024);
-    CHECK("the sender waits", sent < 4 * 1024 * 1024);
+    CHECK("bounded", conn_kept(owner.conn) <= 80 * KIB);
+    CHECK("the sender waits", sent < 4 * MIB);
     owner.takes = SIZE_MAX;
     conn_resume(owner.conn);
     TURN_UNTIL(loop, owner.received.size == sent);
@@ -236,7 +236,7 @@ static void test_write_deadline(void **state)
     conn_set_write_timeout(owner.conn, 100);
     while (conn_send(owner.conn, block, sizeof(block)) == ERR_OK)
         turn(loop, 0);
-    CHECK("bounded", conn_queued(owner.conn) <= 256 * 1024);
+    CHECK("bounded", conn_queued(owner.conn) <= 256 * KIB);
     CHECK("beyond the bound, for small things only",
           (conn_send_always(owner.conn, "x", 1), conn_room(owner.conn) < sizeof(block)));
     TURN_UNTIL(loop, owner.is_closed);

@@ -535,7 +535,7 @@ static void test_bulk_both_ways(void **state)
             up++;
         while (down < BLOCKS && conn_send(server_end.conn, block, BLOCK) == ERR_OK)
             down++;
-        CHECK("bounded", conn_queued(client_end.conn) <= 256 * 1024);
+        CHECK("bounded", conn_queued(client_end.conn) <= 256 * KIB);
         turn(loop, 1);
     }
     mem_free(block);

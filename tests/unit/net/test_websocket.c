@@ -49,7 +49,7 @@ static void on_request(struct http_request *request, void *arg)
     (void)arg;
     struct websocket_options options = {
         .message_bytes_max = 1000,
-        .queue_bytes_max = 32 * 1024,
+        .queue_bytes_max = 32 * KIB,
     };
     if (str_is(http_request_segment(request, 0), "protocol"))
         options.subprotocol = "terminal";
@@ -339,30 +339,37 @@ static void test_silence(void **state)
     CHECK("code", end.code == 1006);
 }
 
+static void add_random_frame(struct buf *out, uint64_t *seed)
+{
+    char payload[8];
+    size_t size = test_below(seed, sizeof(payload));
+    for (size_t i = 0; i < size; i++)
+        payload[i] = (char)test_random(seed);
+    add_frame(out, (unsigned)test_below(seed, 256), payload, size, test_below(seed, 10) == 0);
+}
+
+static void send_random_frames(uint64_t *seed)
+{
+    AUTO(buf) struct buf answer = { 0 };
+    AUTO(buf) struct buf bytes = { 0 };
+    int fd = open_socket(&answer);
+    for (size_t count = test_below(seed, 12); count > 0; count--)
+        add_random_frame(&bytes, seed);
+    (void)client_send(loop, fd, bytes.data, bytes.size);
+    (void)shutdown(fd, SHUT_WR);
+    CHECK("let go", client_read_to_end(loop, fd, &answer, PATIENCE_MS));
+    close(fd);
+    TURN_UNTIL(loop, end.is_closed);
+    end.is_closed = false;
+}
+
 static void test_random_frames(void **state)
 {
     (void)state;
     uint64_t seed = test_seed();
     end.echoes = false;
-    for (int round = 0; round < 200; round++) {
-        AUTO(buf) struct buf answer = { 0 };
-        AUTO(buf) struct buf bytes = { 0 };
-        int fd = open_socket(&answer);
-        for (size_t i = test_below(&seed, 12); i > 0; i--) {
-            char payload[8];
-            size_t size = test_below(&seed, sizeof(payload));
-            for (size_t j = 0; j < size; j++)
-                payload[j] = (char)test_random(&seed);
-            add_frame(&bytes, (unsigned)test_below(&seed, 256), payload, size,
-                      test_below(&seed, 10) == 0);
-        }
-        (void)client_send(loop, fd, bytes.data, bytes.size);
-        (void)shutdown(fd, SHUT_WR);
-        CHECK("let go", client_read_to_end(loop, fd, &answer, PATIENCE_MS));
-        close(fd);
-        TURN_UNTIL(loop, end.is_closed);
-        end.is_closed = false;
-    }
+    for (int round = 0; round < 200; round++)
+        send_random_frames(&seed);
 }
 
 int main(void)
