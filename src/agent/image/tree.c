@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "os/fd.h"
 
-static const char whiteout_prefix[] = ".wh.";
 static const char opaque_marker[] = ".wh..wh..opq";
+enum { WHITEOUT_PREFIX_SIZE = 4 }; /* of ".wh." */
 static const char aufs_prefix[] = ".wh..wh.";
 
 void tree_place_done(struct tree_place *place)
@@ -299,7 +299,7 @@ enum err tree_add_whiteout(struct tree *tree, const struct tree_place *place, st
     }
     if (strncmp(place->name, aufs_prefix, sizeof(aufs_prefix) - 1) == 0)
         return ERR_OK; /* bookkeeping of an older union file system: means nothing in an image */
-    const char *name = place->name + sizeof(whiteout_prefix) - 1;
+    const char *name = place->name + WHITEOUT_PREFIX_SIZE;
     if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return err_set(e, ERR_INVALID, "%.120s is no whiteout of a file", place->name);
     return hide_name(place, name, e);
