@@ -128,6 +128,7 @@ struct agentd {
     struct gpu_inventory inventory;
     struct image_store *images; /* owned */
 
+    int state_fd; /* locked: one agentd at a time works on a state */
     int epoll_fd;
     struct watch listener;
     struct watch peer;

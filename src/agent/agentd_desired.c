@@ -15,7 +15,7 @@ struct stamp_record {
     struct grant_digest digest;
     uint64_t check;
 };
-static const uint32_t STAMP_MAGIC = 0x4d544142; /* "BATM" */
+enum { STAMP_MAGIC = 0x4d544142 }; /* "BATM" */
 static const uint8_t stamp_key[16] = "berth stamp    1";
 
 static uint64_t stamp_check(const struct stamp_record *record)

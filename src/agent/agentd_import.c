@@ -119,6 +119,7 @@ run_import(struct agentd *agentd, const struct ipc_image_ready *what, int report
 {
     char tenant[ID_TEXT_MAX];
     struct error e = { 0 };
+    fd_close(fd_take(&agentd->state_fd)); /* the lock on the state is not ours */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the store is never left half-way by that */
     struct image_import import = { .tenant = id_text(ID_TENANT, what->tenant, tenant) };
     enum err rc = what->kind == IPC_UPLOAD ? import_upload(agentd, what, &import, &e)

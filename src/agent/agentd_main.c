@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -142,6 +143,17 @@ static enum err make_places(struct agentd *agentd, struct error *e)
     return ERR_OK;
 }
 
+static enum err lock_state(struct agentd *agentd, struct error *e)
+{
+    agentd->state_fd = open(agentd->options.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (agentd->state_fd < 0)
+        return err_errno(e, "open %s", agentd->options.state_dir);
+    if (flock(agentd->state_fd, LOCK_EX | LOCK_NB) != 0)
+        return err_set(e, ERR_CONFLICT, "another berth-agentd works on %s",
+                       agentd->options.state_dir);
+    return ERR_OK;
+}
+
 static enum err find_tree_program(struct agentd *agentd, struct error *e)
 {
     const char *shim = agentd->options.shim;
@@ -207,6 +219,8 @@ static enum err agentd_open(struct agentd *agentd, struct error *e)
     if (rc == ERR_OK)
         rc = make_places(agentd, e);
     if (rc == ERR_OK)
+        rc = lock_state(agentd, e);
+    if (rc == ERR_OK)
         rc = desired_load_stamp(agentd, e);
     if (rc == ERR_OK)
         rc = probe_devices(agentd, e);
@@ -242,6 +256,7 @@ static void agentd_close(struct agentd *agentd)
     gpu_inventory_done(&agentd->inventory);
     image_store_free(agentd->images);
     fd_close(agentd->epoll_fd);
+    fd_close(agentd->state_fd);
 }
 
 /* Events are taken one by one, so that none refers to what an earlier one has released. */
@@ -482,6 +497,7 @@ int main(int argc, char **argv)
             .log_quota_bytes = (uint64_t)LOG_QUOTA_DEFAULT_MIB * 1024 * 1024,
             .starting_max = STARTING_DEFAULT,
         },
+        .state_fd = -1,
         .epoll_fd = -1,
         .listener = { .fd = -1 },
         .peer = { .fd = -1 },

@@ -12,10 +12,10 @@
 
 #include "os/fd.h"
 
-static const uint32_t SPEC_MAGIC = 0x53544142;   /* "BATS" */
-static const uint32_t STATUS_MAGIC = 0x54544142; /* "BATT" */
-static const uint32_t STOP_MAGIC = 0x50544142;   /* "BATP" */
-static const uint32_t LEASE_MAGIC = 0x4c544142;  /* "BATL" */
+enum { SPEC_MAGIC = 0x53544142 };   /* "BATS" */
+enum { STATUS_MAGIC = 0x54544142 }; /* "BATT" */
+enum { STOP_MAGIC = 0x50544142 };   /* "BATP" */
+enum { LEASE_MAGIC = 0x4c544142 };  /* "BATL" */
 
 /* Against torn and rotten files, not against attackers: the directory is root's alone. */
 static const uint8_t check_key[16] = "berth attempt v1";

@@ -10,7 +10,7 @@
 
 #include "os/fd.h"
 
-static const uint32_t MAGIC = 0x474f4c42; /* "BLOG" */
+enum { MAGIC = 0x474f4c42 }; /* "BLOG" */
 
 enum { GAP_BYTES = 8, PUNCH_STEP = 64 * 1024 };
 

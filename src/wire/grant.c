@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
-static const uint32_t SET_MAGIC = 0x53475242;     /* "BRGS" */
-static const uint32_t PAYLOAD_MAGIC = 0x50475242; /* "BRGP" */
-static const uint32_t TICKET_MAGIC = 0x54475242;  /* "BRGT" */
+enum { SET_MAGIC = 0x53475242 };     /* "BRGS" */
+enum { PAYLOAD_MAGIC = 0x50475242 }; /* "BRGP" */
+enum { TICKET_MAGIC = 0x54475242 };  /* "BRGT" */
 
 enum { FLAG_STOP = 1, FLAG_TTY = 1, VOLUME_READ_ONLY = 1, LOSS_SHIFT = 8 };
 

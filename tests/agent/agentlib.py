@@ -385,7 +385,7 @@ class Node:
         self.command = [agentd, "--state", self.state, "--run", self.run_dir, "--socket", self.socket, "--peer-user", "0",
                         "--rootfs", self.rootfs, "--cgroup", self.cgroup, "--gpu", "sim:4xh100", "--unpacker",
                         os.path.join(os.path.dirname(agentd), "image/berth-unpack"), *options]
-        self.process, self.peer = None, None
+        self.process, self.peer, self.exit_code = None, None, 0
 
     def start(self):
         log = open(os.path.join(self.dir, "agentd.log"), "ab")
@@ -464,7 +464,12 @@ class Node:
     def done(self):
         """Ends everything that was started, by its pid, and removes every trace."""
         if self.process is not None and self.process.poll() is None:
-            self.kill()
+            self.process.terminate()
+            try:
+                self.exit_code = self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                self.exit_code = -9
         for name, pid in self.shims().items():
             subprocess.run([self.command[0].replace("berth-agentd", "berth-shim"), "clean",
                             os.path.join(self.state, "alloc", name),
