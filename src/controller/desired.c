@@ -113,12 +113,15 @@ static struct str_list payload_args(const struct workload_spec *spec,
     return args;
 }
 
-/* rank0.wl_..., rank1.wl_...: names that resolve inside the tenant's network only. */
+/* rank0.wl-..., rank1.wl-...: names that resolve inside the tenant's network only. A host name may
+ * have no underscore, which ids have. */
 static struct str member_name(const struct workload *workload, int64_t rank, struct arena *arena)
 {
     char id[ID_TEXT_MAX];
-    return str_of(arena_format(arena, "rank%lld.%s", (long long)rank,
-                               id_text(ID_WORKLOAD, workload->r.id, id)));
+    char *separator = strchr(id_text(ID_WORKLOAD, workload->r.id, id), '_');
+    if (separator != NULL)
+        *separator = '-';
+    return str_of(arena_format(arena, "rank%lld.%s", (long long)rank, id));
 }
 
 static void payload_members(struct grant_payload *payload, const struct workload *workload,

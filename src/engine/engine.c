@@ -26,6 +26,7 @@ struct batch {
     VEC(struct store_answer) answers;
     VEC(struct id) touched; /* nodes whose desired set changed */
     VEC(struct desired) desired;
+    struct store_batch handed; /* to the store, which reads it until the outcome is known */
     struct engine_waiter *first_waiter, **last_waiter;
 };
 
@@ -358,16 +359,16 @@ static void engine_flush(struct engine *engine)
     engine->open = batch == &engine->batches[0] ? &engine->batches[1] : &engine->batches[0];
     engine->counters.batches++;
 
-    struct store_batch stored = {
+    batch->handed = (struct store_batch){
         .events = batch->events.items,
         .event_count = batch->events.count,
         .answers = batch->answers.items,
         .answer_count = batch->answers.count,
     };
-    engine->seams.machine_clock(engine->seams.arg, &stored.clock);
+    engine->seams.machine_clock(engine->seams.arg, &batch->handed.clock);
     if (engine->seams.handing_over != NULL)
         engine->seams.handing_over(engine->seams.arg, engine->state);
-    engine->seams.commit(engine->seams.arg, &stored);
+    engine->seams.commit(engine->seams.arg, &batch->handed);
 }
 
 static bool engine_is_due(struct mono at, struct mono now)
