@@ -17,6 +17,16 @@ static bool is_above_quota_somewhere(const struct sproject *project, int64_t cla
     return false;
 }
 
+/* Cores may be what work of any class lacks. */
+static void became_evictable(struct sched *sched, int64_t class_number)
+{
+    bool is_cores = state_class(sched->state, class_number)->r.kind == CLASS_CPU;
+    sched->clock++;
+    sched->classes[class_number].evictable = sched->clock;
+    for (size_t c = 0; c < sched->class_count && is_cores; c++)
+        sched->classes[c].evictable = sched->clock;
+}
+
 /* Lowest priority first, then youngest by submission. */
 static struct skip_key active_key(const struct workload_record *r)
 {
@@ -41,10 +51,7 @@ void work_refresh(struct sched *sched, struct swork *work)
         a = a->next_of_work; /* of an attempt that was lost */
     work->active_class = a->class_number;
     work->active_key = active_key(r);
-    struct sclass *class = &sched->classes[work->active_class];
-    skip_insert(&class->active, &sched->pool, work->active_key, work);
-    if (is_above_quota_somewhere(work->project, work->active_class))
-        class->evictable = ++sched->clock;
+    skip_insert(&sched->classes[work->active_class].active, &sched->pool, work->active_key, work);
 }
 
 /* ---- what a state counts as ---------------------------------------------------------------- */
@@ -61,7 +68,7 @@ static void count_victim(struct sched *sched, const struct sallocation *a, bool 
         return;
     claimant->victims = is_added ? claimant->victims + 1 : claimant->victims - 1;
     if (is_added)
-        queue_claim(sched, claimant);
+        queue_claim(sched, claimant, a->allocation->r.stopping);
 }
 
 static void contribute(struct sched *sched, struct sallocation *a, bool is_added)
@@ -150,6 +157,8 @@ void allocation_add(struct sched *sched, struct allocation *allocation)
     capacity_book(sched, &booking);
     contribute(sched, a, true);
     work_refresh(sched, a->work);
+    if (is_above_quota_somewhere(a->project, a->class_number))
+        became_evictable(sched, a->class_number);
     due_allocation(sched, a);
     due_node(sched, a->node);
 }

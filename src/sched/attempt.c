@@ -29,29 +29,45 @@ struct plan_entry *plan_add(struct plan *plan, struct arena *arena)
     return &plan->entries[plan->count++];
 }
 
-static void book_members(struct attempt *attempt, const struct plan_member *members)
+enum way { BOOK, UNBOOK };
+
+static void move_members(struct attempt *attempt, const struct plan_member *members, enum way way)
 {
     struct sched *sched = attempt->sched;
     for (size_t i = 0; i < attempt->fitting.members; i++) {
         const struct booking booking = { snode_of(sched, members[i].node), &members[i].shares,
                                          members[i].cpu_milli, members[i].memory_mib,
                                          attempt->fitting.tenant };
-        capacity_book(sched, &booking);
+        if (way == BOOK)
+            capacity_book(sched, &booking);
+        else
+            capacity_unbook(sched, &booking);
     }
+    touch(sched, attempt->work, sizeof(*attempt->work));
+    attempt->work->is_booked = way == BOOK;
+}
+
+/* Volumes that have no node yet get the one on which they are first used. */
+static void pin_volumes(struct attempt *attempt, const struct plan_member *members)
+{
     const struct id_list *volumes = &attempt->work->workload->r.volumes;
     for (size_t i = 0; i < volumes->count; i++) {
         const struct volume_pin pin = { volumes->items[i], members[0].node->r.id };
-        vec_push(&sched->pins, pin);
+        vec_push(&attempt->sched->pins, pin);
     }
-    touch(sched, attempt->work, sizeof(*attempt->work));
-    attempt->work->is_booked = true;
+}
+
+static void use_move(struct attempt *attempt, enum use_kind kind, int64_t sign)
+{
+    const struct ask *ask = &attempt->ask;
+    use_add(attempt->sched, ask->project, ask->class_number, kind, sign * ask->charge);
+    if (ask->is_fixed)
+        use_add(attempt->sched, ask->project, ask->class_number, USE_FIXED, sign * ask->charge);
 }
 
 bool attempt_start(struct attempt *attempt)
 {
-    struct sched *sched = attempt->sched;
-    const struct ask *ask = &attempt->ask;
-    struct plan_member *members = place_all(sched, &attempt->fitting, attempt->arena);
+    struct plan_member *members = place_all(attempt->sched, &attempt->fitting, attempt->arena);
     if (members == NULL)
         return false;
     struct plan_entry *entry = plan_add(attempt->plan, attempt->arena);
@@ -59,19 +75,21 @@ bool attempt_start(struct attempt *attempt)
                                   .workload = attempt->work->workload,
                                   .members = members,
                                   .member_count = attempt->fitting.members,
-                                  .is_borrowed = !quota_is_inside(ask) };
-    book_members(attempt, members);
-    use_add(sched, ask->project, ask->class_number, USE_CHARGED, ask->charge);
-    if (ask->is_fixed)
-        use_add(sched, ask->project, ask->class_number, USE_FIXED, ask->charge);
+                                  .is_borrowed = !quota_is_inside(&attempt->ask) };
+    move_members(attempt, members, BOOK);
+    pin_volumes(attempt, members);
+    use_move(attempt, USE_CHARGED, 1);
     return true;
 }
 
-void attempt_claim(struct attempt *attempt, const struct plan_member *members)
+void attempt_hold(struct attempt *attempt, const struct plan_member *members)
 {
-    const struct ask *ask = &attempt->ask;
-    book_members(attempt, members);
-    use_add(attempt->sched, ask->project, ask->class_number, USE_CLAIMED, ask->charge);
-    if (ask->is_fixed)
-        use_add(attempt->sched, ask->project, ask->class_number, USE_FIXED, ask->charge);
+    move_members(attempt, members, BOOK);
+    use_move(attempt, USE_CLAIMED, 1);
+}
+
+void attempt_release(struct attempt *attempt, const struct plan_member *members)
+{
+    move_members(attempt, members, UNBOOK);
+    use_move(attempt, USE_CLAIMED, -1);
 }

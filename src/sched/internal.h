@@ -189,9 +189,12 @@ struct swork {
     size_t victims;    /* allocations that are being stopped for it */
     bool is_dependent; /* registered with what it depends on */
     bool is_claimant;  /* evictions were made for it */
-    bool is_booked;    /* within a step: its claim holds */
-    bool is_leaving;   /* is being stopped, or within a step: will be */
-    bool is_active;    /* in the list of its class */
+    struct skip_key claim_key;
+    struct plan_member
+        *claim;      /* where it will run, one a member; NULL: not known after a restart */
+    bool is_booked;  /* within a step: its claim holds */
+    bool is_leaving; /* is being stopped, or within a step: will be */
+    bool is_active;  /* in the list of its class */
     int64_t active_class;
     struct skip_key active_key;
     int64_t pending_class;
@@ -236,7 +239,8 @@ struct sched {
 
     struct skip_list backing_off; /* by not_before */
     struct skip_list doomed;
-    struct skip_list claimants;
+    struct skip_list claimants; /* in the order in which they came */
+    uint64_t claim_serial;
     struct skip_list stopping; /* allocations told to stop or being cleaned up after */
     struct skip_list due;
     struct skip_list forgettable; /* ended work by the end of its time in memory */
@@ -320,8 +324,12 @@ void queue_change_work(struct sched *sched, struct swork *work);
 void queue_forget_work(struct sched *sched, struct id id);
 void queue_promote(struct sched *sched, struct mono now); /* whose back-off is over */
 struct swork *swork_of(const struct sched *sched, struct id workload);
-void queue_claim(struct sched *sched, struct swork *work);
+/* Puts it among the claimants, in the order in which they came. */
+void queue_claim(struct sched *sched, struct swork *work, struct mono since);
+/* Remembers where it will run. Copied. */
+void queue_claim_place(struct sched *sched, struct swork *work, const struct plan_member *members);
 void queue_claim_end(struct sched *sched, struct swork *work);
+void queue_claims_leave_node(struct sched *sched, const struct node *node); /* it is gone */
 int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_t class_number);
 
 /* allocation.c */
@@ -369,11 +377,13 @@ struct attempt {
     struct arena *arena;
     struct plan *plan;
     struct mono retry_at; /* when the protection of a victim ends; 0: none stood in the way */
+    struct plan_member *members; /* where it was held to run, by reclaim() and reclaim_hold() */
 };
 void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_number);
 bool attempt_start(struct attempt *attempt); /* on what is free now */
-/* Holds room for it, some of which is not free yet. */
-void attempt_claim(struct attempt *attempt, const struct plan_member *members);
+/* Holds room for it, some of which is not free yet; and gives it back. */
+void attempt_hold(struct attempt *attempt, const struct plan_member *members);
+void attempt_release(struct attempt *attempt, const struct plan_member *members);
 struct plan_entry *plan_add(struct plan *plan, struct arena *arena);
 
 /* reclaim.c */
@@ -383,7 +393,9 @@ bool reclaim_is_entitled(const struct attempt *attempt);
 bool reclaim_may_help(const struct attempt *attempt);
 /* Evicts what it takes, if that suffices, and holds the room; false: nothing was done. */
 bool reclaim(struct attempt *attempt);
-/* Holds room that earlier evictions free for it; false: it would not fit even then. */
+/* Finds and holds room that earlier evictions free for it; false: it would not fit even then. */
 bool reclaim_hold(struct attempt *attempt);
+/* Something on the nodes of its claim is being stopped for nobody, and may be what it waits for. */
+bool reclaim_is_pending(const struct sched *sched, const struct swork *work);
 
 #endif

@@ -296,7 +296,7 @@ void queue_enter(struct sched *sched, struct swork *work)
     group_add(sched, work);
     pending_add(sched, work);
     if (work->victims > 0)
-        queue_claim(sched, work); /* back before what was evicted for it is gone */
+        queue_claim(sched, work, sched->state->now); /* back before its victims are gone */
 }
 
 void queue_leave(struct sched *sched, struct swork *work)
@@ -336,12 +336,50 @@ void queue_promote(struct sched *sched, struct mono now)
 
 /* ---- claims -------------------------------------------------------------------------------- */
 
-void queue_claim(struct sched *sched, struct swork *work)
+void queue_claim(struct sched *sched, struct swork *work, struct mono since)
 {
     if (work->is_claimant || work->where != WORK_QUEUED)
         return;
     work->is_claimant = true;
-    skip_insert(&sched->claimants, &sched->pool, work->key, work);
+    work->claim_key = (struct skip_key){ .major = since.ns,
+                                         .minor = ++sched->claim_serial,
+                                         .tie = work->workload->r.submitted_sequence };
+    skip_insert(&sched->claimants, &sched->pool, work->claim_key, work);
+}
+
+static void claim_drop(struct sched *sched, struct swork *work)
+{
+    size_t count = work->claim != NULL ? (size_t)work->workload->r.members : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct share_list *shares = &work->claim[i].shares;
+        pool_free(&sched->pool, shares->items, shares->count * sizeof(*shares->items));
+    }
+    pool_free(&sched->pool, work->claim, count * sizeof(*work->claim));
+    work->claim = NULL;
+}
+
+void queue_claim_place(struct sched *sched, struct swork *work, const struct plan_member *members)
+{
+    size_t count = (size_t)work->workload->r.members;
+    claim_drop(sched, work);
+    work->claim = pool_dup(&sched->pool, members, count * sizeof(*members));
+    for (size_t i = 0; i < count; i++) {
+        struct share_list *shares = &work->claim[i].shares;
+        size_t size = shares->count * sizeof(*shares->items);
+        shares->items = size > 0 ? pool_dup(&sched->pool, shares->items, size) : NULL;
+    }
+}
+
+void queue_claims_leave_node(struct sched *sched, const struct node *node)
+{
+    for (const struct skip_node *n = skip_first(&sched->claimants); n != NULL; n = skip_next(n)) {
+        struct swork *work = n->item;
+        bool is_on_it = false;
+        for (int64_t i = 0; i < work->workload->r.members && work->claim != NULL; i++)
+            is_on_it |= work->claim[i].node == node;
+        if (is_on_it)
+            claim_drop(sched, work);
+    }
 }
 
 /* What it had been promised is free for others again. */
@@ -350,7 +388,8 @@ void queue_claim_end(struct sched *sched, struct swork *work)
     if (!work->is_claimant)
         return;
     work->is_claimant = false;
-    skip_remove(&sched->claimants, &sched->pool, work->key);
+    skip_remove(&sched->claimants, &sched->pool, work->claim_key);
+    claim_drop(sched, work);
     sched->all_gained = ++sched->clock;
 }
 

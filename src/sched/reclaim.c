@@ -19,14 +19,15 @@ struct victims {
 
 /* ---- who may be a victim ------------------------------------------------------------------- */
 
+/* Without what is leaving; the claimant's side counts what was claimed before it as well. */
 static int64_t staying(const struct suse *use)
 {
-    return use->charged + use->claimed - use->leaving;
+    return use->charged - use->leaving;
 }
 
 static int64_t own_staying(const struct suse *use)
 {
-    return use->own_charged + use->own_claimed - use->own_leaving;
+    return use->own_charged - use->own_leaving;
 }
 
 static const struct sproject *common_ancestor(const struct sproject *a, const struct sproject *b)
@@ -48,12 +49,12 @@ static bool claimant_is_inside(const struct attempt *attempt, const struct sproj
     const struct sproject *p = ask->project;
     if (p == common) {
         const struct suse *own = &p->uses[ask->class_number];
-        return own_staying(own) + ask->charge <= own->own_quota;
+        return own_staying(own) + own->own_claimed + ask->charge <= own->own_quota;
     }
     while (p->parent != common)
         p = p->parent;
     const struct suse *use = &p->uses[ask->class_number];
-    return staying(use) + ask->charge <= use->quota;
+    return staying(use) + use->claimed + ask->charge <= use->quota;
 }
 
 static int64_t charge_of(const struct swork *work)
@@ -234,7 +235,7 @@ static bool has_borrowers(const struct sched *sched, int64_t class_number)
 {
     for (const struct sproject *p = sched->first_project; p != NULL; p = p->next) {
         const struct suse *use = &p->uses[class_number];
-        if (own_staying(use) > use->own_quota && use->own_charged > use->own_leaving)
+        if (own_staying(use) > use->own_quota)
             return true;
     }
     return false;
@@ -276,23 +277,35 @@ bool reclaim(struct attempt *attempt)
         return false;
     }
     prune(attempt, &victims);
-    struct plan_member *members = place_all(sched, &attempt->fitting, attempt->arena);
+    attempt->members = place_all(sched, &attempt->fitting, attempt->arena);
     move_stopping(attempt, PUT_BACK);
     evict(attempt, &victims);
-    attempt_claim(attempt, members);
+    attempt_hold(attempt, attempt->members);
     return true;
 }
 
 bool reclaim_hold(struct attempt *attempt)
 {
     struct sched *sched = attempt->sched;
-    struct plan_member *members = NULL;
+    attempt->members = NULL;
     move_stopping(attempt, TAKE_OUT);
     if (quota_admits(sched, &attempt->ask, ADMIT_FUTURE, NULL) == ADMIT_OK)
-        members = place_all(sched, &attempt->fitting, attempt->arena);
+        attempt->members = place_all(sched, &attempt->fitting, attempt->arena);
     move_stopping(attempt, PUT_BACK);
-    if (members == NULL)
+    if (attempt->members == NULL)
         return false;
-    attempt_claim(attempt, members);
+    attempt_hold(attempt, attempt->members);
     return true;
+}
+
+bool reclaim_is_pending(const struct sched *sched, const struct swork *work)
+{
+    size_t members = work->claim != NULL ? (size_t)work->workload->r.members : 0;
+    for (const struct skip_node *n = skip_first(&sched->stopping); n != NULL; n = skip_next(n)) {
+        const struct sallocation *a = n->item;
+        for (size_t i = 0; i < members && id_is_none(a->evictor); i++)
+            if (work->claim[i].node == a->node->node)
+                return true;
+    }
+    return false;
 }

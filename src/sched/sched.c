@@ -86,7 +86,9 @@ static void note_node(struct sched *sched, struct id id)
 
 static void note_node_removed(struct sched *sched, struct id id)
 {
-    capacity_remove_node(sched, id_map_remove(&sched->nodes, id));
+    struct snode *node = id_map_remove(&sched->nodes, id);
+    queue_claims_leave_node(sched, node->node);
+    capacity_remove_node(sched, node);
 }
 
 static void note_project(struct sched *sched, struct id id)
@@ -107,6 +109,7 @@ static void note_workload(struct sched *sched, struct id id)
 
 void sched_note(struct sched *sched, const struct event *event)
 {
+    queue_promote(sched, sched->state->now);
     switch (event->type) {
     case EV_CONTROLLER_STARTED:
         due_restart(sched);

@@ -22,7 +22,15 @@ struct pass {
     struct arena *arena;
     struct plan *plan;
     size_t budget;
-    bool was_held_back; /* in some class: the last workload looked at */
+    bool was_held_back;        /* in some class: the last workload looked at */
+    struct held_claim *claims; /* found in this step, newest first */
+};
+
+/* Where a claimant will run, to be remembered beyond the step. */
+struct held_claim {
+    struct swork *work;
+    const struct plan_member *members;
+    struct held_claim *next;
 };
 
 /* What earlier blocked work of the project keeps of a class. */
@@ -388,7 +396,14 @@ static enum verdict try_start(struct pass *pass, struct swork *work)
     return verdict;
 }
 
-static bool try_reclaim(const struct pass *pass, struct sgroup *group, struct swork *work)
+static void remember_claim(struct pass *pass, struct swork *work, const struct plan_member *members)
+{
+    struct held_claim *held = arena_new(pass->arena, 1, sizeof(*held));
+    *held = (struct held_claim){ work, members, pass->claims };
+    pass->claims = held;
+}
+
+static bool try_reclaim(struct pass *pass, struct sgroup *group, struct swork *work)
 {
     size_t count = request_class_count(pass->sched->state, &group->request);
     group->wants_victims = false;
@@ -404,8 +419,10 @@ static bool try_reclaim(const struct pass *pass, struct sgroup *group, struct sw
         group->wants_victims = true;
         if (!reclaim_may_help(&attempt))
             continue;
-        if (reclaim(&attempt))
+        if (reclaim(&attempt)) {
+            remember_claim(pass, work, attempt.members);
             return true;
+        }
         if (attempt.retry_at.ns != 0 &&
             (group->retry_at.ns == 0 || mono_before(attempt.retry_at, group->retry_at)))
             group->retry_at = attempt.retry_at;
@@ -478,70 +495,134 @@ static void take_turn(struct pass *pass)
 
 /* ---- claims and dependencies --------------------------------------------------------------- */
 
-/* Starts a claimant, or holds its room; false: it would not fit even when all victims are gone. */
-static bool serve_claim(const struct pass *pass, struct swork *work)
+static bool is_place_usable(const struct sched *sched, const struct swork *work)
+{
+    for (int64_t i = 0; i < work->workload->r.members; i++) {
+        const struct plan_member *member = &work->claim[i];
+        struct snode *node = snode_of(sched, member->node);
+        if (!node->is_usable)
+            return false;
+        for (size_t k = 0; k < member->shares.count; k++) {
+            const struct sdevice *device = snode_device(node, member->shares.items[k].device);
+            if (device == NULL || !device->is_usable)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Holds the room a claimant was promised; where that is unknown or out of use, looks for other room
+ * that its victims leave. */
+static void hold_claim(struct pass *pass, struct swork *work)
 {
     const struct request *request = &work->workload->r.request;
+    struct attempt attempt = attempt_of(pass);
+    if (work->claim != NULL && is_place_usable(pass->sched, work)) {
+        attempt_init(&attempt, work, work->claim[0].class_number);
+        attempt_hold(&attempt, work->claim);
+        return;
+    }
     size_t count = request_class_count(pass->sched->state, request);
-    for (int is_future = 0; is_future < 2; is_future++) {
-        for (size_t i = 0; i < count; i++) {
-            int64_t class_number = request_class(pass->sched->state, request, i);
-            if (class_number < 0)
-                continue;
-            struct attempt attempt = attempt_of(pass);
-            attempt_init(&attempt, work, class_number);
-            bool is_served = false;
-            if (is_future)
-                is_served = reclaim_hold(&attempt);
-            else if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) == ADMIT_OK)
-                is_served = attempt_start(&attempt);
-            if (is_served)
-                return true;
-        }
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(pass->sched->state, request, i);
+        if (class_number < 0)
+            continue;
+        attempt_init(&attempt, work, class_number);
+        if (!reclaim_hold(&attempt))
+            continue;
+        remember_claim(pass, work, attempt.members);
+        return;
+    }
+}
+
+/* Where it is held to run in this step. */
+static const struct plan_member *held_place(const struct pass *pass, const struct swork *work)
+{
+    for (const struct held_claim *held = pass->claims; held != NULL; held = held->next) {
+        if (held->work == work)
+            return held->members;
+    }
+    return work->claim;
+}
+
+/* Starts a claimant on what is free, its own room included. */
+static void start_claim(struct pass *pass, struct swork *work)
+{
+    const struct request *request = &work->workload->r.request;
+    const struct plan_member *members = held_place(pass, work);
+    struct attempt attempt = attempt_of(pass);
+    bool was_held = work->is_booked;
+    if (was_held) {
+        attempt_init(&attempt, work, members[0].class_number);
+        attempt_release(&attempt, members);
+    }
+    size_t count = request_class_count(pass->sched->state, request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(pass->sched->state, request, i);
+        if (class_number < 0)
+            continue;
+        attempt_init(&attempt, work, class_number);
+        if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) == ADMIT_OK &&
+            attempt_start(&attempt))
+            return;
+    }
+    if (!was_held)
+        return;
+    attempt_init(&attempt, work, members[0].class_number);
+    attempt_hold(&attempt, members);
+}
+
+/* All rooms are held before anybody starts, so that no claimant takes what another one waits for. */
+static void serve_claims(struct pass *pass)
+{
+    const struct skip_list *claimants = &pass->sched->claimants;
+    for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
+        hold_claim(pass, n->item);
+    for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
+        start_claim(pass, n->item);
+}
+
+/* Claims made in this step, and places found in it, are remembered. */
+static void keep_claims(struct pass *pass)
+{
+    struct held_claim *oldest = NULL;
+    while (pass->claims != NULL) {
+        struct held_claim *held = pass->claims;
+        pass->claims = held->next;
+        held->next = oldest;
+        oldest = held;
+    }
+    for (; oldest != NULL; oldest = oldest->next) {
+        queue_claim(pass->sched, oldest->work, pass->now);
+        queue_claim_place(pass->sched, oldest->work, oldest->members);
+    }
+}
+
+static bool is_started(const struct plan *plan, const struct swork *work)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        if (plan->entries[i].workload == work->workload)
+            return true;
     }
     return false;
 }
 
-static void serve_claims(struct pass *pass)
+/* A claimant whose victims are all gone, and that did not start, has a claim no longer: what was held
+ * for it is to be looked at again. */
+static bool end_void_claims(const struct pass *pass)
 {
-    for (const struct skip_node *n = skip_first(&pass->sched->claimants); n != NULL;
-         n = skip_next(n))
-        (void)serve_claim(pass, n->item); /* one without a place is looked at in its turn */
-}
-
-/* A claim that no victim backs any more, and that did not fit, is one no longer: what was held for it
- * before is to be looked at again. */
-static bool end_void_claims(struct sched *sched, const struct swork *const *booked, size_t count)
-{
+    struct sched *sched = pass->sched;
     const struct skip_node *n = skip_first(&sched->claimants);
     bool any = false;
-    for (size_t i = 0; n != NULL;) {
+    while (n != NULL) {
         struct swork *work = n->item;
         n = skip_next(n);
-        if (i < count && booked[i] == work) {
-            i++;
-            continue;
-        }
-        if (work->victims > 0)
+        if (work->victims > 0 || is_started(pass->plan, work) || reclaim_is_pending(sched, work))
             continue;
         queue_claim_end(sched, work);
         any = true;
     }
     return any;
-}
-
-/* The claimants that a step serves, in their order, before the step is taken back. */
-static const struct swork *const *booked_claimants(struct pass *pass, size_t *count)
-{
-    struct sched *sched = pass->sched;
-    const struct swork **booked = arena_new(pass->arena, sched->claimants.count, sizeof(*booked));
-    *count = 0;
-    for (const struct skip_node *n = skip_first(&sched->claimants); n != NULL; n = skip_next(n)) {
-        const struct swork *work = n->item;
-        if (work->is_booked)
-            booked[(*count)++] = work;
-    }
-    return booked;
 }
 
 static void fail_doomed(struct pass *pass)
@@ -570,7 +651,9 @@ static void notice_time(struct sched *sched, struct mono now)
 bool sched_step(struct sched *sched, struct mono now, size_t budget, struct arena *arena,
                 struct plan *plan)
 {
-    struct pass pass = { sched, now, arena, plan, budget, false };
+    struct pass pass = {
+        .sched = sched, .now = now, .arena = arena, .plan = plan, .budget = budget
+    };
     size_t count_before = plan->count;
     notice_time(sched, now);
     shadow_begin(sched);
@@ -585,10 +668,9 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     bool is_cut = sched->root.candidate != NULL;
     for (size_t i = 0; i < sched->visited.count && !is_cut; i++)
         sched->visited.items[i]->swept = clock;
-    size_t booked_count = 0;
-    const struct swork *const *booked = booked_claimants(&pass, &booked_count);
     shadow_end(sched);
-    bool is_freed = end_void_claims(sched, booked, booked_count);
+    bool is_freed = end_void_claims(&pass);
+    keep_claims(&pass);
     return is_cut || is_freed || plan->count > count_before;
 }
 
