@@ -130,8 +130,8 @@ static enum err copy_path(char *out, size_t size, const char *path, struct error
 {
     if (strlen(path) >= size)
         return err_set(e, ERR_LIMIT, "%s is longer than %zu characters", path, size - 1);
-    memset(out, 0, size);
-    memcpy(out, path, strlen(path));
+    memset(out, 0, size); /* the record is written whole, and checked whole */
+    (void)snprintf(out, size, "%s", path);
     return ERR_OK;
 }
 

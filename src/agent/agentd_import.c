@@ -78,7 +78,7 @@ static enum err copy_checked(const char *from, const char *to, const struct gran
 }
 
 static enum err import_upload(struct agentd *agentd, const struct ipc_image_ready *what,
-                              struct image_import *import, struct error *e)
+                              struct image_import import, struct error *e)
 {
     char copy[ATTEMPT_PATH_MAX];
     char note[ATTEMPT_PATH_MAX];
@@ -86,11 +86,11 @@ static enum err import_upload(struct agentd *agentd, const struct ipc_image_read
     struct image_digest image;
     (void)snprintf(copy, sizeof(copy), "%.300s/%016llx.tar", agentd->upload_dir,
                    (unsigned long long)random_u64());
-    import->kind = IMAGE_SOURCE_TARBALL;
-    import->path = copy;
+    import.kind = IMAGE_SOURCE_TARBALL;
+    import.path = copy;
     enum err rc = copy_checked(what->path, copy, &what->digest, e);
     if (rc == ERR_OK)
-        rc = image_import(agentd->images, import, &image, e);
+        rc = image_import(agentd->images, &import, &image, e);
     (void)unlink(copy);
     if (rc != ERR_OK)
         return rc;
@@ -100,12 +100,12 @@ static enum err import_upload(struct agentd *agentd, const struct ipc_image_read
 }
 
 static enum err import_image(struct agentd *agentd, const struct ipc_image_ready *what,
-                             struct image_import *import, struct error *e)
+                             struct image_import import, struct error *e)
 {
     struct image_digest image;
-    import->kind = IMAGE_SOURCE_GUESS;
-    import->path = what->path;
-    enum err rc = image_import(agentd->images, import, &image, e);
+    import.kind = IMAGE_SOURCE_GUESS;
+    import.path = what->path;
+    enum err rc = image_import(agentd->images, &import, &image, e);
     if (rc != ERR_OK)
         return rc;
     if (memcmp(image.bytes, what->digest.bytes, sizeof(image.bytes)) != 0)
@@ -119,11 +119,11 @@ run_import(struct agentd *agentd, const struct ipc_image_ready *what, int report
 {
     char tenant[ID_TEXT_MAX];
     struct error e = { 0 };
-    fd_close(fd_take(&agentd->state_fd)); /* the lock on the state is not ours */
+    fd_close(fd_take(&agentd->state_fd));   /* the lock on the state is not ours */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the store is never left half-way by that */
     struct image_import import = { .tenant = id_text(ID_TENANT, what->tenant, tenant) };
-    enum err rc = what->kind == IPC_UPLOAD ? import_upload(agentd, what, &import, &e)
-                                           : import_image(agentd, what, &import, &e);
+    enum err rc = what->kind == IPC_UPLOAD ? import_upload(agentd, what, import, &e)
+                                           : import_image(agentd, what, import, &e);
     if (rc != ERR_OK)
         (void)!write(report_fd, e.text, strnlen(e.text, sizeof(e.text)));
     _exit(rc == ERR_OK ? 0 : 1);

@@ -92,7 +92,7 @@ static enum err open_signals(struct agentd *agentd, struct error *e)
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGTERM);
     (void)sigaddset(&signals, SIGINT);
-    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0)
+    if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0)
         return err_errno(e, "block signals");
     int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)

@@ -142,8 +142,7 @@ enum err attempt_dirs_open(const char *disk, const char *run, struct attempt_dir
     dirs.run = open_dir(run);
     if (dirs.run < 0 && errno != ENOENT)
         return err_errno(e, "open %s", run);
-    *out = dirs;
-    dirs = ATTEMPT_DIRS_NONE;
+    *out = (struct attempt_dirs){ fd_take(&dirs.disk), fd_take(&dirs.run) };
     return ERR_OK;
 }
 

@@ -242,7 +242,7 @@ static enum err open_fds(struct shim *shim, struct error *e)
     sigset_t signals;
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGURG);
-    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0)
+    if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0)
         return err_errno(e, "block signals");
     shim->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     shim->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -441,7 +441,7 @@ enum err grant_set_decode(struct str bytes, struct id node, const struct grant_c
 {
     if (bytes.size > GRANT_SET_BYTES_MAX)
         return err_set(e, ERR_LIMIT, "a desired set of %zu bytes is too large", bytes.size);
-    struct reader r;
+    struct reader r = { 0 };
     enum err rc = open_signed(bytes, crypto, "desired set", &r, e);
     if (rc != ERR_OK)
         return rc;

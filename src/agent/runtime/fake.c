@@ -45,7 +45,7 @@ child(const struct grant_payload *payload, const int stdio[3], pid_t parent)
     (void)signal(SIGTERM, SIG_DFL);
     sigset_t none;
     (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
     for (int i = 0; i < 3; i++)
         if (stdio[i] >= 0)
             (void)dup2(stdio[i], i);
