@@ -108,12 +108,6 @@ bool call_is_operator(const struct call *c)
            c->context->actor.role != ROLE_MEMBER;
 }
 
-enum err call_not_found(const char *what, struct str name, struct error *e)
-{
-    return err_cause(e, ERR_NOT_FOUND, CAUSE_NOT_FOUND, "there is no %s \"%.*s\"", what,
-                     (int)MIN_OF(name.size, (size_t)128), name.data != NULL ? name.data : "");
-}
-
 enum err call_project(const struct call *c, struct str name, struct project **out, struct error *e)
 {
     struct id id = { 0 };

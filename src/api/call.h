@@ -39,8 +39,13 @@ enum err call_command(struct call *c, enum command_type type, struct error *e) M
 bool call_allows(const struct call *c, struct id tenant);
 /* Does the caller's permission reach over all tenants? */
 bool call_is_operator(const struct call *c);
-/* For error texts: ERR_NOT_FOUND, the same for foreign and absent objects. */
-enum err call_not_found(const char *what, struct str name, struct error *e);
+/* ERR_NOT_FOUND, with the same text for foreign and absent objects. Here, so that the analyzer sees it. */
+static inline enum err call_not_found(const char *what, struct str name, struct error *e)
+{
+    (void)err_cause(e, ERR_NOT_FOUND, CAUSE_NOT_FOUND, "there is no %s \"%.*s\"", what,
+                    (int)MIN_OF(name.size, (size_t)128), name.data != NULL ? name.data : "");
+    return ERR_NOT_FOUND;
+}
 
 /* By id or path. */
 enum err call_project(const struct call *c, struct str name, struct project **out, struct error *e)

@@ -250,14 +250,14 @@ static enum err read_line(struct line *line, struct event *out, struct error *e)
     return ERR_OK;
 }
 
-enum err event_line_decode(struct str text, struct arena *arena, struct event *out, struct error *e)
+enum err event_line_decode(struct str line, struct arena *arena, struct event *out, struct error *e)
 {
-    struct line line = { json_cursor_of(text), true, arena };
+    struct line reader = { json_cursor_of(line), true, arena };
     struct event event = { 0 };
 
-    if (json_cursor_peek(&line.c) != JSON_KIND_OBJECT || !json_cursor_enter(&line.c))
+    if (json_cursor_peek(&reader.c) != JSON_KIND_OBJECT || !json_cursor_enter(&reader.c))
         return err_set(e, ERR_CORRUPT, "an event expected, but the line holds something else");
-    if (read_line(&line, &event, e) != ERR_OK)
+    if (read_line(&reader, &event, e) != ERR_OK)
         return corrupt(e, &event);
     *out = event;
     return ERR_OK;

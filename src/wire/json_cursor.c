@@ -22,7 +22,9 @@ static char next_byte(struct json_cursor *c)
 {
     while (c->at < c->text.size && is_blank(c->text.data[c->at]))
         c->at++;
-    return c->at < c->text.size ? c->text.data[c->at] : '\0';
+    if (c->at == c->text.size)
+        return '\0';
+    return c->text.data[c->at];
 }
 
 enum json_kind json_cursor_peek(struct json_cursor *c)
@@ -176,7 +178,9 @@ static char short_escape(char letter)
     static const char to[] = "\"\\/\b\f\n\r\t";
     const char *found = letter != '\0' ? strchr(from, letter) : NULL;
 
-    return found != NULL ? to[found - from] : '\0';
+    if (found == NULL)
+        return '\0';
+    return to[found - from];
 }
 
 /* Text never grows by unescaping: six bytes become three at most. NULL: fine. */

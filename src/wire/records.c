@@ -374,7 +374,7 @@ const struct schema controller_started_schema =
 #define OF struct removed
 #define REMOVED(word, title, kind_of_id)                                                           \
     static const struct field removed_##word##_fields[] = { { F(ID, id),                           \
-                                                              .id_kind = kind_of_id } };           \
+                                                              .id_kind = (kind_of_id) } };         \
     const struct schema removed_##word##_schema =                                                  \
         SCHEMA(title, removed_##word##_fields, "it is gone")
 REMOVED(class, "ClassRemoved", ID_CLASS);
