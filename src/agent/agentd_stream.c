@@ -24,11 +24,12 @@
 
 enum { NAME_SIZE = 32, TICKETS_KEPT = 4096 };
 
+enum stream_kind { STREAM_COMMAND, STREAM_TERMINAL, STREAM_TREE };
+
 struct stream {
     uint64_t id;
-    bool is_tree;
-    bool is_silent; /* its connection is gone: nobody is told, its helper is only waited for */
-    bool is_tty;
+    enum stream_kind kind;
+    bool is_silent;  /* its connection is gone: nobody is told, its helper is only waited for */
     bool is_opened;  /* the network half has its answer */
     bool is_running; /* and it was a good one: an end will follow */
     uint16_t rows;
@@ -63,12 +64,12 @@ static void stream_free(struct agentd *agentd, struct stream *stream)
     mem_free(stream);
 }
 
-static void tell_opened(struct agentd *agentd, uint64_t id, bool is_tree, bool is_tty,
-                        enum err code, const char *text, struct ipc_fds *fds)
+static void tell_opened(struct agentd *agentd, uint64_t id, enum stream_kind kind, enum err code,
+                        const char *text, struct ipc_fds *fds)
 {
-    struct ipc_exec_opened exec = { .stream = id,
-                                    .code = (uint32_t)code,
-                                    .is_tty = is_tty ? 1 : 0 };
+    bool is_tree = kind == STREAM_TREE;
+    struct ipc_exec_opened exec = { .stream = id, .code = (uint32_t)code };
+    exec.is_tty = kind == STREAM_TERMINAL ? 1 : 0;
     struct ipc_tree_opened tree = { .stream = id, .code = (uint32_t)code };
     ipc_text_set(is_tree ? tree.text : exec.text, text);
     if (is_tree)
@@ -79,7 +80,7 @@ static void tell_opened(struct agentd *agentd, uint64_t id, bool is_tree, bool i
 
 static void tell_end(struct agentd *agentd, const struct stream *stream)
 {
-    if (stream->is_tree) {
+    if (stream->kind == STREAM_TREE) {
         struct ipc_tree_done done = { .stream = stream->id,
                                       .code = stream->has_end ? stream->end.code : ERR_IO };
         ipc_text_set(done.text, stream->has_end ? stream->end.text : "its helper was killed");
@@ -122,8 +123,8 @@ static void take_report(struct agentd *agentd, struct stream *stream,
     stream->is_running = report->code == ERR_OK;
     if (!stream->is_running)
         ipc_fds_done(&stream->ours);
-    tell_opened(agentd, stream->id, stream->is_tree, stream->is_tty, (enum err)report->code,
-                report->text, &stream->ours);
+    tell_opened(agentd, stream->id, stream->kind, (enum err)report->code, report->text,
+                &stream->ours);
 }
 
 /* False: nothing more is there now. */
@@ -173,8 +174,8 @@ static void child_ended(struct agentd *agentd, void *self, uint32_t events)
         return;
     }
     if (!stream->is_opened)
-        tell_opened(agentd, stream->id, stream->is_tree, stream->is_tty, ERR_IO,
-                    "its helper ended without a word", NULL);
+        tell_opened(agentd, stream->id, stream->kind, ERR_IO, "its helper ended without a word",
+                    NULL);
     else if (stream->is_running)
         tell_end(agentd, stream);
     stream_free(agentd, stream);
@@ -266,16 +267,20 @@ static enum err open_request(struct agentd *agentd, const uint8_t ticket[TICKET_
     return rc;
 }
 
-static enum err find_running(const struct agentd *agentd, const struct ticket *ticket,
-                             struct attempt **out, struct error *e)
+/* NULL: it is not one that runs here now, and `e` says so. */
+static struct attempt *find_running(const struct agentd *agentd, const struct ticket *ticket,
+                                    struct error *e)
 {
     struct attempt *attempt = attempts_find(agentd, ticket->object, ticket->attempt);
-    if (attempt == NULL || !id_eq(attempt->grant.tenant, ticket->tenant))
-        return err_set(e, ERR_NOT_FOUND, "it does not run on this node");
-    if (attempt->state != REC_RUNNING && attempt->state != REC_STOPPING)
-        return err_set(e, ERR_CONFLICT, "it is not running now");
-    *out = attempt;
-    return ERR_OK;
+    if (attempt == NULL || !id_eq(attempt->grant.tenant, ticket->tenant)) {
+        (void)err_set(e, ERR_NOT_FOUND, "it does not run on this node");
+        return NULL;
+    }
+    if (attempt->state != REC_RUNNING && attempt->state != REC_STOPPING) {
+        (void)err_set(e, ERR_CONFLICT, "it is not running now");
+        return NULL;
+    }
+    return attempt;
 }
 
 /* Pipes for a command without a terminal: `helper` gets its ends, which are the caller's to close. */
@@ -306,20 +311,19 @@ static enum err start_exec(struct agentd *agentd, struct stream *stream,
     char name[NAME_SIZE];
     char file[NAME_SIZE + 8];
     struct attempt_paths paths;
-    struct attempt *attempt = NULL;
-    enum err rc = find_running(agentd, &request->ticket, &attempt, e);
-    if (rc != ERR_OK)
-        return rc;
-    (void)snprintf(name, sizeof(name), "%s-%d-%u", stream->is_tty ? "tty" : "cmd", getpid(),
-                   ++counter);
+    const struct attempt *attempt = find_running(agentd, &request->ticket, e);
+    if (attempt == NULL)
+        return e->code;
+    bool is_tty = stream->kind == STREAM_TERMINAL;
+    (void)snprintf(name, sizeof(name), "%s-%d-%u", is_tty ? "tty" : "cmd", getpid(), ++counter);
     (void)snprintf(file, sizeof(file), "%s.json", name);
     config_paths(agentd, attempt->name, &paths);
-    rc = config_command(agentd, attempt, &request->command, stream->is_tty, file, e);
+    enum err rc = config_command(agentd, attempt, &request->command, is_tty, file, e);
     if (rc != ERR_OK)
         return rc;
     const char *const argv[] = { agentd->options.shim, "exec", paths.disk, paths.run, name, NULL };
     struct helper helper = { argv, { -1, -1, -1 }, -1 };
-    rc = stream->is_tty ? ERR_OK : make_pipes(stream, &helper, e);
+    rc = is_tty ? ERR_OK : make_pipes(stream, &helper, e);
     if (rc == ERR_OK)
         rc = spawn(agentd, stream, &helper, e);
     close_stdio(&helper);
@@ -350,7 +354,7 @@ void stream_exec_open(struct agentd *agentd, const struct ipc_exec_open *open)
         rc = err_set(&e, ERR_DENIED, "the ticket is not one for a command");
     if (rc == ERR_OK) {
         stream = stream_add(agentd, open->stream);
-        stream->is_tty = request.ticket.is_tty;
+        stream->kind = request.ticket.is_tty ? STREAM_TERMINAL : STREAM_COMMAND;
         stream->rows = open->rows;
         stream->columns = open->columns;
         rc = start_exec(agentd, stream, &request, &e);
@@ -358,7 +362,7 @@ void stream_exec_open(struct agentd *agentd, const struct ipc_exec_open *open)
     if (rc == ERR_OK)
         return;
     log_info("a command was refused", LOG_ERR(&e));
-    tell_opened(agentd, open->stream, false, request.ticket.is_tty, rc, e.text, NULL);
+    tell_opened(agentd, open->stream, STREAM_COMMAND, rc, e.text, NULL);
     if (stream != NULL)
         stream_free(agentd, stream);
 }
@@ -368,11 +372,10 @@ static enum err open_workload_root(const struct agentd *agentd, const struct tic
                                    uint32_t *uid, int *out, struct error *e)
 {
     char path[64];
-    struct attempt *attempt = NULL;
+    const struct attempt *attempt = find_running(agentd, ticket, e);
     struct attempt_status status;
-    enum err rc = find_running(agentd, ticket, &attempt, e);
-    if (rc != ERR_OK)
-        return rc;
+    if (attempt == NULL)
+        return e->code;
     (void)snprintf(path, sizeof(path), "/proc/%d/root", attempt->status.init_pid);
     AUTO(fd) int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
@@ -445,13 +448,13 @@ void stream_tree_open(struct agentd *agentd, const struct ipc_tree_open *open)
         rc = err_set(&e, ERR_INVALID, "the path is empty or too long");
     if (rc == ERR_OK) {
         stream = stream_add(agentd, open->stream);
-        stream->is_tree = true;
+        stream->kind = STREAM_TREE;
         rc = start_tree(agentd, stream, &request, &e);
     }
     if (rc == ERR_OK)
         return;
     log_info("a copy was refused", LOG_ERR(&e));
-    tell_opened(agentd, open->stream, true, false, rc, e.text, NULL);
+    tell_opened(agentd, open->stream, STREAM_TREE, rc, e.text, NULL);
     if (stream != NULL)
         stream_free(agentd, stream);
 }
@@ -468,7 +471,7 @@ void stream_resize(struct agentd *agentd, const struct ipc_exec_resize *resize)
 /* A command's helper sees it and kills the command; its end is reported as any other. */
 static void end_stream(struct stream *stream)
 {
-    if (stream->is_tree && stream->child.fd >= 0)
+    if (stream->kind == STREAM_TREE && stream->child.fd >= 0)
         (void)pidfd_send_signal(stream->child.fd, SIGKILL, NULL, 0); /* it may have ended */
     else if (stream->control.fd >= 0)
         (void)shutdown(stream->control.fd, SHUT_WR);
