@@ -193,6 +193,15 @@ static enum err give_away(const char *dir, unsigned uid, struct error *e)
     return ERR_OK;
 }
 
+/* The directory of the privileged half may not be there before that half has run once. */
+static enum err parent_make(struct arena *arena, const char *path, struct error *e)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return ERR_OK;
+    return file_make_dirs(str_c(arena, (struct str){ path, (size_t)(slash - path) }), 0711, e);
+}
+
 static enum err joined_keep(struct joining *joining, const struct joined_message *joined,
                             struct error *e)
 {
@@ -206,6 +215,8 @@ static enum err joined_keep(struct joining *joining, const struct joined_message
         return err_set(e, ERR_INVALID, "the controller sent no grant key");
 
     enum err rc = file_make_dirs(join->dir, 0700, e);
+    if (rc == ERR_OK)
+        rc = parent_make(&arena, join->identity, e);
     if (rc == ERR_OK)
         rc = identity_write(join->identity, &identity, e);
     if (rc == ERR_OK)

@@ -28,9 +28,9 @@ enum err net_identity_renew(const char *dir, struct net_identity *identity, stru
                             struct str key, struct error *e) MUST_CHECK;
 
 struct net_join {
-    const char *dir;        /* of the network half; made 0700 when missing, owned by `uid` */
-    const char *identity;   /* file for the privileged half: node id and grant key (identity.h) */
-    unsigned uid;           /* of the network half */
+    const char *dir;      /* of the network half; made 0700 when missing, owned by `uid` */
+    const char *identity; /* file for the privileged half: node id and grant key (identity.h) */
+    unsigned uid;         /* of the network half */
     const char *host;
     uint16_t port;
     const char *token;

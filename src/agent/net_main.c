@@ -18,8 +18,8 @@
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, CA_BYTES_MAX = 64 * 1024, TOKEN_MAX = 256 };
 
 static const char default_state[] = "/var/lib/berth-agent";
-static const char default_identity[] = "/var/lib/berth-agentd/identity";
-static const char default_socket[] = "/run/berth-agentd/agentd.sock";
+static const char default_identity[] = "/var/lib/berth/agent/identity";
+static const char default_socket[] = "/run/berth/agentd.sock";
 
 struct arguments {
     const char *state_dir, *identity, *socket, *server, *token_file, *ca, *pin, *name, *user;

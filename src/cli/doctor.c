@@ -108,7 +108,7 @@ static void check_machine(struct cli *cli)
     struct stat info;
     AUTO(buf) struct buf limit = { 0 };
     int64_t namespaces = 0;
-    if (!in_path(cli, "berth-agentd") && stat("/var/lib/berth-agentd", &info) != 0)
+    if (!in_path(cli, "berth-agentd") && stat("/var/lib/berth/agent", &info) != 0)
         return; /* no node: nothing to say */
     if (!in_path(cli, "crun"))
         note("this node", "crun is not installed: apt-get install crun");
