@@ -202,8 +202,12 @@ static struct str decoded(struct arena *arena, struct str text)
 
     for (size_t i = 0; i < text.size; i++) {
         bool is_slash = text.size - i >= 3 && memcmp(text.data + i, "%2F", 3) == 0;
-        out[size++] = is_slash ? '/' : text.data[i];
-        i += is_slash ? 2 : 0;
+        out[size] = text.data[i];
+        if (is_slash) {
+            out[size] = '/';
+            i += 2;
+        }
+        size++;
     }
     return (struct str){ out, size };
 }

@@ -213,12 +213,13 @@ void generate(uint64_t *seed, const struct schema *schema, struct arena *arena, 
 {
     for (size_t i = 0; i < schema->count; i++) {
         const struct field *field = &schema->fields[i];
-        bool is_optional = (field->flags & FIELD_REQUIRED) == 0;
-        if (is_optional && (field->flags & FIELD_UNSET) != 0 && test_below(seed, 2) == 0)
+        bool is_required = (field->flags & FIELD_REQUIRED) != 0;
+        bool has_unset = (field->flags & FIELD_UNSET) != 0;
+        /* Enumerations have names for zero or not; leaving them alone would be neither. */
+        bool is_given = is_required || field->kind == FIELD_ENUM || test_below(seed, 8) != 0;
+        if (has_unset && (!is_given || test_below(seed, 2) == 0))
             *(int64_t *)field_of(field, object) = UNSET;
-        else if (!is_optional || test_below(seed, 8) != 0 || field->kind == FIELD_ENUM)
+        else if (is_given)
             random_value(seed, field, arena, object);
-        else if ((field->flags & FIELD_UNSET) != 0)
-            *(int64_t *)field_of(field, object) = UNSET;
     }
 }
