@@ -5,6 +5,7 @@
  */
 #include "agent/gpu/cdi.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <jansson.h>
 #include <limits.h>
@@ -346,6 +347,7 @@ static enum err add_mount(const json_t *mount, struct arena *arena, struct conta
 /* Whether the numbers came with the spec or not, the file on the host decides what it is. */
 static enum err read_device_numbers(const json_t *node, struct edit_device *edit, struct error *e)
 {
+    assert(edit->host_path != NULL);
     struct stat st;
     int64_t major_number = 0;
     int64_t minor_number = 0;
@@ -402,6 +404,7 @@ static enum err add_device(const json_t *node, struct arena *arena, struct conta
 
 static bool is_hook_allowed(const struct cdi *cdi, const char *path)
 {
+    assert(path != NULL);
     for (size_t i = 0; i < cdi->allowed_count; i++) {
         if (strcmp(cdi->allowed_hooks[i], path) == 0)
             return true;

@@ -84,24 +84,30 @@ static bool is_noise(struct str word)
     return false;
 }
 
+enum { TIDY_MAX = 32 };
+
+/* Letters, digits and dots in lower case; anything else is one dash. */
+static void add_word(char out[GPU_CLASS_MAX], size_t *used, struct str word)
+{
+    for (size_t i = 0; i < word.size && *used < TIDY_MAX; i++) {
+        unsigned char c = (unsigned char)word.data[i];
+        bool is_kept = isalnum(c) || c == '.';
+        if (is_kept || (*used > 0 && out[*used - 1] != '-'))
+            out[(*used)++] = (char)(is_kept ? tolower(c) : '-');
+    }
+}
+
 /* "NVIDIA GeForce RTX 4090" -> "rtx-4090". */
 static void tidy(const char *model, char out[GPU_CLASS_MAX])
 {
-    enum { NAME_MAX_BYTES = 32 };
     size_t used = 0;
     struct str rest = str_of(model);
     while (rest.size > 0) {
         struct str word = str_cut(&rest, ' ');
         if (word.size == 0 || is_noise(word))
             continue;
-        if (used > 0 && used < NAME_MAX_BYTES)
-            out[used++] = '-';
-        for (size_t i = 0; i < word.size && used < NAME_MAX_BYTES; i++) {
-            unsigned char c = (unsigned char)word.data[i];
-            bool is_kept = isalnum(c) || c == '.';
-            if (is_kept || (used > 0 && out[used - 1] != '-'))
-                out[used++] = is_kept ? (char)tolower(c) : '-';
-        }
+        add_word(out, &used, word);
+        add_word(out, &used, STR(" "));
     }
     while (used > 0 && out[used - 1] == '-')
         used--;

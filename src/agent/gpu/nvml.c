@@ -296,7 +296,7 @@ static enum err probe_one(struct nvml *nvml, unsigned index, struct gpu_inventor
                           struct error *e)
 {
     struct physical physical = { .ecc_errors = 0 };
-    struct common common;
+    struct common common = { .numa_node = -1, .minor = -1 };
     struct error why = { 0 };
     int code = nvml->api.device_by_index(index, &physical.handle);
     if (code == NVML_GPU_IS_LOST)

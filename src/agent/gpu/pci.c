@@ -215,9 +215,9 @@ static enum err pci_probe(void *state, struct gpu_inventory *out, struct error *
     AUTO(gpu_inventory) struct gpu_inventory found;
     gpu_inventory_init(&found, &gpu_driver_pci, 0);
     enum err rc = ERR_OK;
+    const struct dirent *entry;
     /* readdir's buffer belongs to this DIR alone: NOLINTNEXTLINE(concurrency-mt-unsafe) */
-    for (const struct dirent *entry = readdir(dir); entry != NULL && rc == ERR_OK;
-         entry = readdir(dir))
+    while (rc == ERR_OK && (entry = readdir(dir)) != NULL)
         rc = look_at(pci, entry->d_name, &found, e);
     (void)closedir(dir); /* was only read */
     if (rc != ERR_OK)

@@ -1,5 +1,6 @@
 #include "agent/image/import.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -541,6 +542,7 @@ static enum err import_locked(struct importer *importer, enum image_source_kind 
         return rc;
     if (mkdir(store_temporary(importer->store, importer->work), 0700) != 0)
         return err_errno(e, "make %s", importer->work);
+    assert(kind < IMAGE_SOURCE_GUESS);
     rc = import[kind](importer, e);
     if (rc == ERR_OK)
         rc = publish_layers(importer, e);

@@ -52,8 +52,9 @@ DEFINE_CLEANUP(layer, struct layer *, layer_free)
 
 void layer_prepare(void)
 {
-    (void)setlocale(LC_CTYPE,
-                    "C.UTF-8"); /* built into the C library; NOLINT(concurrency-mt-unsafe) */
+    /* Before anything else runs, and built into the C library.
+     * NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
 }
 
 static enum err archive_failed(struct archive *archive, const char *what, struct error *e)

@@ -125,6 +125,7 @@ static enum err shift_tree(const char *path, uint32_t from, uint32_t to, struct 
 {
     shift.from = from;
     shift.to = to;
+    /* One thread makes mounts: NOLINTNEXTLINE(concurrency-mt-unsafe) */
     if (nftw(path, shift_one, 64, FTW_PHYS | FTW_MOUNT) != 0)
         return err_errno(e, "change the owners in %s", path);
     AUTO(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
