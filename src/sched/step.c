@@ -22,8 +22,9 @@ struct pass {
     struct arena *arena;
     struct plan *plan;
     size_t budget;
-    bool was_held_back;        /* in some class: the last workload looked at */
-    struct held_claim *claims; /* found in this step, newest first */
+    bool was_held_back;         /* in some class: the last workload looked at */
+    struct held_claim *claims;  /* found in this step, newest first */
+    struct held_claim *waiting; /* claimants that only wait for use of their own to end */
 };
 
 /* Where a claimant will run, to be remembered beyond the step. */
@@ -90,7 +91,8 @@ static bool is_quota_used_up(const struct ask *ask)
     return use->own_charged + use->own_claimed >= use->own_quota;
 }
 
-/* A blocked group keeps its classes from later ones of its project. */
+/* A group blocked for want of a place keeps the classes that admit it from later ones of its project;
+ * where limits or quota refuse it by now, it keeps nothing from anybody. */
 static void hold_classes(const struct pass *pass, const struct sgroup *group)
 {
     const struct sched *sched = pass->sched;
@@ -100,6 +102,8 @@ static void hold_classes(const struct pass *pass, const struct sgroup *group)
         if (class_number < 0)
             continue;
         const struct ask ask = ask_of(sched, group, class_number);
+        if (quota_admits(sched, &ask, ADMIT_NOW, NULL) != ADMIT_OK)
+            continue;
         uint8_t *held = &group->project->held[class_number];
         bool is_from_all = quota_is_inside(&ask) || is_quota_used_up(&ask);
         uint8_t wanted = is_from_all ? HELD_FROM_ALL : HELD_FROM_BORROWERS;
@@ -396,11 +400,17 @@ static enum verdict try_start(struct pass *pass, struct swork *work)
     return verdict;
 }
 
-static void remember_claim(struct pass *pass, struct swork *work, const struct plan_member *members)
+static struct held_claim *held_add(const struct pass *pass, struct swork *work,
+                                   const struct plan_member *members, struct held_claim *next)
 {
     struct held_claim *held = arena_new(pass->arena, 1, sizeof(*held));
-    *held = (struct held_claim){ work, members, pass->claims };
-    pass->claims = held;
+    *held = (struct held_claim){ work, members, next };
+    return held;
+}
+
+static void remember_claim(struct pass *pass, struct swork *work, const struct plan_member *members)
+{
+    pass->claims = held_add(pass, work, members, pass->claims);
 }
 
 static bool try_reclaim(struct pass *pass, struct sgroup *group, struct swork *work)
@@ -569,6 +579,9 @@ static void start_claim(struct pass *pass, struct swork *work)
     if (!was_held)
         return;
     attempt_init(&attempt, work, members[0].class_number);
+    if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) != ADMIT_OK &&
+        quota_admits(pass->sched, &attempt.ask, ADMIT_FUTURE, NULL) == ADMIT_OK)
+        pass->waiting = held_add(pass, work, members, pass->waiting);
     attempt_hold(&attempt, members);
 }
 
@@ -598,6 +611,14 @@ static void keep_claims(struct pass *pass)
     }
 }
 
+static bool is_waiting(const struct pass *pass, const struct swork *work)
+{
+    const struct held_claim *held = pass->waiting;
+    while (held != NULL && held->work != work)
+        held = held->next;
+    return held != NULL;
+}
+
 static bool is_started(const struct plan *plan, const struct swork *work)
 {
     for (size_t i = 0; i < plan->count; i++) {
@@ -617,7 +638,8 @@ static bool end_void_claims(const struct pass *pass)
     while (n != NULL) {
         struct swork *work = n->item;
         n = skip_next(n);
-        if (work->victims > 0 || is_started(pass->plan, work) || reclaim_is_pending(sched, work))
+        if (work->victims > 0 || is_started(pass->plan, work) || is_waiting(pass, work) ||
+            reclaim_is_pending(sched, work))
             continue;
         queue_claim_end(sched, work);
         any = true;
