@@ -242,7 +242,7 @@ void imports_done(struct agentd *agentd);
 void stream_exec_open(struct agentd *agentd, const struct ipc_exec_open *open);
 void stream_tree_open(struct agentd *agentd, const struct ipc_tree_open *open);
 void stream_resize(struct agentd *agentd, const struct ipc_exec_resize *resize);
-void stream_close(struct agentd *agentd, uint64_t stream);
+void stream_close(struct agentd *agentd, uint64_t id);
 void streams_disconnect(struct agentd *agentd); /* ends them all, tells nobody */
 void streams_done(struct agentd *agentd);
 

@@ -443,8 +443,8 @@ void stream_tree_open(struct agentd *agentd, const struct ipc_tree_open *open)
                       : open_request(agentd, open->ticket, payload, &request, &e);
     if (rc == ERR_OK && request.ticket.kind == TICKET_EXEC)
         rc = err_set(&e, ERR_DENIED, "the ticket is not one for a copy");
-    if (rc == ERR_OK &&
-        (request.command.args[0].size == 0 || request.command.args[0].size > PAYLOAD_PATH_MAX))
+    const struct str *path = request.command.args;
+    if (rc == ERR_OK && (path == NULL || path->size == 0 || path->size > PAYLOAD_PATH_MAX))
         rc = err_set(&e, ERR_INVALID, "the path is empty or too long");
     if (rc == ERR_OK) {
         stream = stream_add(agentd, open->stream);
