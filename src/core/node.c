@@ -441,20 +441,28 @@ enum err decide_device_hold(struct decision *d, struct error *e)
     return device_hold_set(d, true, e);
 }
 
-/* A quarantined allocation on the device is over as well: a person says that it is clean. */
+static bool is_on_device(const struct allocation *a, int64_t index)
+{
+    for (size_t i = 0; i < a->r.shares.count; i++) {
+        if (a->r.shares.items[i].device == index)
+            return true;
+    }
+    return index < 0 && a->r.shares.count == 0;
+}
+
+/* A quarantined allocation on the device is over as well: a person says that it is clean. Without an
+ * index, that no process of work without devices is left on the node. */
 enum err decide_device_release(struct decision *d, struct error *e)
 {
-    enum err rc = device_hold_set(d, false, e);
+    int64_t index = d->command->target.index;
     struct node *node = NULL;
-    if (rc == ERR_OK)
-        rc = find_node(d, &node, e);
+    enum err rc = find_node(d, &node, e);
+    if (rc == ERR_OK && index >= 0)
+        rc = device_hold_set(d, false, e);
     if (rc != ERR_OK)
         return rc;
     for (struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
-        bool is_on_it = false;
-        for (size_t i = 0; i < a->r.shares.count; i++)
-            is_on_it |= a->r.shares.items[i].device == d->command->target.index;
-        if (is_on_it && a->r.state == AL_QUARANTINED)
+        if (is_on_device(a, index) && a->r.state == AL_QUARANTINED)
             allocation_step(d, a, AL_ENDED);
     }
     lifecycle_settle(d);

@@ -68,7 +68,8 @@ static void member_back(struct decision *d, struct allocation *a)
 
 static void react(struct decision *d, struct allocation *a, const struct observed *seen)
 {
-    switch (reactions[a->r.state][seen->state]) {
+    /* An earlier entry of the report may have stopped this one: a gang ends as a whole. */
+    switch (reactions[allocation_image(d, a)->state][seen->state]) {
     case IGNORE:
         break;
     case RUNS:
@@ -96,9 +97,10 @@ static void react(struct decision *d, struct allocation *a, const struct observe
  */
 static void missing(struct decision *d, struct allocation *a)
 {
-    if (a->r.state == AL_STARTING)
+    enum allocation_state state = allocation_image(d, a)->state;
+    if (a->r.state == AL_STARTING && state == AL_STARTING)
         return;
-    if (a->r.state == AL_STOPPING) {
+    if (state == AL_STOPPING) {
         const struct member_end end = { .cause = a->r.stop_cause };
         member_ended(d, a, &end);
         return;

@@ -117,9 +117,41 @@ static int64_t staying(const struct project *project, int64_t class_number, cons
     return sum;
 }
 
-/* INV-8: where the paths part, the victim's side is above its quota, and stays at or above it. */
-static void check_eviction(const struct lab *lab, const struct plan_entry *entry)
+static int64_t charge_of(const struct workload *victim)
 {
+    int64_t charge = 0;
+    for (const struct allocation *a = victim->first_allocation; a != NULL; a = a->next_in_workload)
+        charge += allocation_is_charged(a->r.state) ? a->r.charge_milli : 0;
+    return charge;
+}
+
+static int64_t class_of(const struct workload *victim)
+{
+    return victim->last_allocation->r.class_number;
+}
+
+/* What the first entries of a plan change of the use of a class. */
+static int64_t planned(const struct plan *plan, size_t count, const struct project *project,
+                       int64_t class_number)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        if (!project_is_within(entry->workload->project, project))
+            continue;
+        if (entry->action == PLAN_EVICT && class_of(entry->workload) == class_number)
+            sum -= charge_of(entry->workload);
+        for (size_t k = 0; k < entry->member_count && entry->action == PLAN_START; k++)
+            sum +=
+                entry->members[k].class_number == class_number ? entry->members[k].charge_milli : 0;
+    }
+    return sum;
+}
+
+/* INV-8: where the paths part, the victim's side is above its quota, and stays at or above it. */
+static void check_eviction(const struct lab *lab, const struct plan *plan, size_t at)
+{
+    const struct plan_entry *entry = &plan->entries[at];
     const struct workload *victim = entry->workload;
     CHECK("INV-8: victims are preemptible", victim->r.preemptible == PREEMPTIBLE_ALWAYS);
     CHECK("INV-8: not of the same project", victim->project != entry->for_whom->project);
@@ -128,12 +160,10 @@ static void check_eviction(const struct lab *lab, const struct plan_entry *entry
         side = side->parent;
     if (project_is_within(entry->for_whom->project, side))
         return; /* work given directly to a parent: judged by what its children leave */
-    int64_t charge = 0;
-    for (const struct allocation *a = victim->first_allocation; a != NULL; a = a->next_in_workload)
-        charge += allocation_is_charged(a->r.state) ? a->r.charge_milli : 0;
-    int64_t class_number = victim->first_allocation->r.class_number;
+    int64_t class_number = class_of(victim);
+    int64_t stays = staying(side, class_number, lab) + planned(plan, at, side, class_number);
     CHECK("INV-8: the victim's side does not end below its quota",
-          staying(side, class_number, lab) - charge >= sched_quota(lab->sched, side, class_number));
+          stays - charge_of(victim) >= sched_quota(lab->sched, side, class_number));
 }
 
 static void note_plan(struct lab *lab, const struct plan *plan)
@@ -146,7 +176,7 @@ static void note_plan(struct lab *lab, const struct plan *plan)
         lab->evictions++;
         vec_push(&lab->claims, entry->for_whom->r.id);
         if (!lab->is_unchecked)
-            check_eviction(lab, entry);
+            check_eviction(lab, plan, i);
     }
 }
 

@@ -198,7 +198,7 @@ static void step(struct history *h)
         act(h);
     else if (dice < 65)
         end_process(h);
-    else if (dice < 70)
+    else if (dice < 70 && h->has_faults)
         operate(h);
     else if (dice < 78 && h->has_faults)
         fault(h);
@@ -219,7 +219,7 @@ static void quiet(struct history *h)
         lab->agents[i].is_slow = false;
         CHECK("uncordon", lab_node_act(lab, CMD_NODE_UNCORDON, nodes[i]) == ERR_OK);
         CHECK("undrain", lab_node_act(lab, CMD_NODE_UNDRAIN, nodes[i]) == ERR_OK);
-        for (int64_t device = 0; device < 2; device++) {
+        for (int64_t device = -1; device < 2; device++) {
             struct command release = { .type = CMD_DEVICE_RELEASE };
             release.target.name = str_of(nodes[i]);
             release.target.index = device;
@@ -235,15 +235,25 @@ static void quiet(struct history *h)
     CHECK("every eviction has led to a start", h->has_faults || lab->claims.count == 0);
 }
 
-/* Nothing that waits could start: neither on what is free nor, being inside its quota, otherwise. */
+/* Nothing that waits could start: neither on what is free nor, being inside its quota, otherwise.
+ * While something is being stopped, where its room will go is remembered, not derived. */
 static void check_rest(struct history *h)
 {
     struct lab *lab = &h->lab;
+    if (lab_count(lab, WL_STOPPING) > 0)
+        return;
     size_t starts = lab->starts;
     struct sched *fresh = sched_new(lab->state);
     struct plan plan = { 0 };
     struct arena arena = { 0 };
     bool more = sched_step(fresh, lab->now, SIZE_MAX, &arena, &plan);
+    for (size_t i = 0; i < plan.count; i++)
+        print_message("# missed: action %d, gpu %lld, members %lld, priority %lld, of %.*s\n",
+                      (int)plan.entries[i].action,
+                      (long long)plan.entries[i].workload->r.request.gpu_milli,
+                      (long long)plan.entries[i].workload->r.members,
+                      (long long)plan.entries[i].workload->r.priority,
+                      STR_ARG(plan.entries[i].workload->project->r.path));
     CHECK("a fresh scheduler finds nothing more to do", !more && plan.count == 0);
     sched_free(fresh);
     arena_done(&arena);
