@@ -219,7 +219,7 @@ static void quiet(struct history *h)
         lab->agents[i].is_slow = false;
         CHECK("uncordon", lab_node_act(lab, CMD_NODE_UNCORDON, nodes[i]) == ERR_OK);
         CHECK("undrain", lab_node_act(lab, CMD_NODE_UNDRAIN, nodes[i]) == ERR_OK);
-        for (int64_t device = -1; device < 2; device++) {
+        for (int64_t device = -1; device < (i % 2 == 0 ? 4 : 2); device++) {
             struct command release = { .type = CMD_DEVICE_RELEASE };
             release.target.name = str_of(nodes[i]);
             release.target.index = device;
