@@ -260,4 +260,7 @@ void memory_clear_projections(struct memory_store *store)
     store->projects.count = store->workloads.count = store->allocations.count = 0;
     store->usage.count = store->ledger.count = store->audit.count = 0;
     id_map_done(&store->projects_by_id);
+    id_map_done(&store->workloads_by_id);
+    id_map_done(&store->allocations_by_id);
+    id_map_done(&store->billed);
 }
