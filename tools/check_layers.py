@@ -2,8 +2,8 @@
 """Fails when a folder includes one that it may not know about.
 
 src/<folder> may include itself and what stands beside it here. Tests of a folder (tests/unit/<folder>,
-tests/<folder>) may include what it may, `os`, `unit` (the helpers), and headers beside them. Other
-tests talk to programs from outside and include only what the command line may.
+tests/<folder>) may include what it may, the pure folders, `os`, `unit` (the helpers), and headers beside
+them. Other tests talk to programs from outside and include only what the command line may.
 """
 import pathlib
 import re
@@ -37,6 +37,9 @@ ONLY = {
     ("sim", "agent"): {"reconcile.h"},
 }
 
+PURE = "base model sched ledger access core"
+TESTS_OF = {"gpu": "agent"}  # kinds of larger tests that look into a folder of another name
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 LARGER_TESTS = "base os model net wire"
 
@@ -48,8 +51,9 @@ def allowed_for(parts: tuple[str, ...]) -> tuple[str, set[str]]:
         return folder, {folder, *MAY_USE.get(folder, "").split()}
     folder = parts[2] if parts[1] == "unit" and len(parts) > 3 else parts[1]
     folder = folder.split("_")[0]  # agent_gpu are tests of a part of agent
+    folder = TESTS_OF.get(folder, folder)
     uses = {folder, *MAY_USE[folder].split()} if folder in MAY_USE else set(LARGER_TESTS.split())
-    return "/".join(parts[:-1]), {"unit", "base", "os", *uses}
+    return "/".join(parts[:-1]), {"unit", "os", *PURE.split(), *uses}
 
 
 def wrong_include(folder: str, allowed: set[str], target: str) -> str | None:
