@@ -339,14 +339,19 @@ static void blob_open(struct fetch *fetch, const struct digest *digest)
 static void on_pull_ready(struct loop_watch *watch, uint32_t events)
 {
     struct fetch *fetch = watch->arg;
+    struct loop *loop = fetch->fetches->network->loop;
     struct error e = { 0 };
     bool is_done = false;
     (void)events;
+    /* A look that finds the end closes the descriptor, so the watch goes before it. */
+    loop_watch_remove(loop, watch);
+    fetch->is_pull_watched = false;
     enum err rc = image_pull_poll(fetch->pull, &is_done, &e);
     if (rc == ERR_OK && !is_done)
+        rc = loop_watch_add(loop, watch, &e);
+    fetch->is_pull_watched = rc == ERR_OK && !is_done;
+    if (fetch->is_pull_watched)
         return;
-    loop_watch_remove(fetch->fetches->network->loop, &fetch->pull_watch);
-    fetch->is_pull_watched = false;
     image_pull_free(fetch->pull);
     fetch->pull = NULL;
     if (rc == ERR_OK)

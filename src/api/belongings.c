@@ -289,6 +289,9 @@ enum err set_image(struct call *c, struct error *e)
 
     if (rc == ERR_OK)
         rc = call_body(c, &c->result->command.image_set, e);
+    /* Naming a blob of the store is the store's own: whoever could would read what others sent. */
+    if (rc == ERR_OK && str_starts(c->result->command.image_set.source, STR(IMAGE_BLOB_PREFIX)))
+        rc = err_field(e, "source", "source: a reference in a registry is wanted");
     return rc;
 }
 
@@ -326,17 +329,18 @@ enum err put_image(struct call *c, struct error *e)
 enum err image_stored(struct call *c, const struct api_stored *stored, struct error *e)
 {
     struct project *tenant = NULL;
-    struct str source = call_param(c, "source");
+    char hex[2 * DIGEST_BYTES + 1];
     enum err rc = call_command(c, CMD_IMAGE_SET, e);
     if (rc == ERR_OK)
         rc = call_tenant_param(c, &tenant, e);
     if (rc != ERR_OK)
         return rc;
 
+    hex_encode(stored->digest.bytes, DIGEST_BYTES, hex);
     c->result->command.image_set = (struct image_spec){
         .name = c->request->params[0],
         .tenant = tenant != NULL ? tenant->r.path : (struct str){ 0 },
-        .source = source.size > 0 ? source : STR("upload"),
+        .source = str_of(arena_format(c->context->arena, "%s%s", IMAGE_BLOB_PREFIX, hex)),
         .manifest = stored->manifest,
         .size_bytes = stored->size_bytes,
     };

@@ -79,7 +79,6 @@ static const struct param event_params[] = { { "after", "sequence to resume behi
 static const struct param content_params[] = { { "name", "for people", false }, OF_TENANT, END };
 static const struct param image_params[] = {
     { "tenant", "whose image it becomes; operators: everybody's unless given", false },
-    { "source", "where it comes from, for people", false },
     END
 };
 

@@ -178,7 +178,9 @@ static bool blob_is_used(void *arg, const struct digest *digest)
     hex_encode(digest->bytes, DIGEST_BYTES, hex);
     for (const struct image *i = state->first_image; i != NULL; i = i->next) {
         struct str source = i->r.source;
-        if (source.size > 5 && str_is((struct str){ source.data + 5, source.size - 5 }, hex))
+        struct str prefix = STR(IMAGE_BLOB_PREFIX);
+        if (str_starts(source, prefix) &&
+            str_is((struct str){ source.data + prefix.size, source.size - prefix.size }, hex))
             return true;
     }
     for (const struct workload *w = state->first_workload; w != NULL; w = w->next) {

@@ -388,7 +388,7 @@ static const struct credential *credential_of(const struct state *state, const s
 
 static bool source_blob(struct str source, struct digest *out)
 {
-    static const struct str prefix = { "blob:", 5 };
+    static const struct str prefix = { IMAGE_BLOB_PREFIX, sizeof(IMAGE_BLOB_PREFIX) - 1 };
     return str_starts(source, prefix) &&
            hex_decode((struct str){ source.data + prefix.size, source.size - prefix.size },
                       out->bytes, DIGEST_BYTES);

@@ -191,12 +191,15 @@ struct volume_record {
     uint64_t version;
 };
 
+/* `source` of an image whose archive is in the controller's blob store: this and its digest. */
+#define IMAGE_BLOB_PREFIX "blob:"
+
 struct image_record {
     struct id id;
     struct id tenant; /* none: offered to every tenant by the operator */
     struct str name;  /* "debian-12" */
     struct digest manifest;
-    struct str source; /* "upload", or the registry reference it came from */
+    struct str source; /* IMAGE_BLOB_PREFIX and a digest, or a registry's reference */
     int64_t size_bytes;
     struct wall created;
     uint64_t version;
