@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "unit/store/dump.h"
+#include "unit/store/faulty_vfs.h"
 #include "unit/store/history.h"
 #include "unit/test.h"
 #include "unit/test_dir.h"
@@ -614,5 +615,6 @@ int main(void)
         cmocka_unit_test(every_kind_keeps_the_contract),
         cmocka_unit_test(kinds_do_not_differ),
     };
+    faulty_register();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

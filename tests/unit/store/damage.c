@@ -7,6 +7,7 @@
 
 #include "os/file.h"
 #include "unit/store/dump.h"
+#include "unit/store/faulty_vfs.h"
 #include "unit/store/history.h"
 #include "unit/test.h"
 #include "unit/test_dir.h"
@@ -277,5 +278,6 @@ int main(void)
         cmocka_unit_test(a_cut_file_is_refused),
         cmocka_unit_test(a_damaged_log_loses_nothing_silently),
     };
+    faulty_register();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

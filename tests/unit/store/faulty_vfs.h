@@ -4,6 +4,9 @@
  * Operations are counted from faulty_arm() on. A fault hits the n-th operation of its kind, on files
  * of its kind; a lasting one hits all that follow as well. FAULTY_TORN is a power cut in the middle
  * of a write: half of it gets to the file, and nothing after it does. One thread at a time.
+ *
+ * A sync that does not fail is not passed on: what a process wrote outlives it without, so nothing
+ * here needs to wait for a real disk. crash.c alone works on one.
  */
 #ifndef TESTS_UNIT_STORE_FAULTY_VFS_H
 #define TESTS_UNIT_STORE_FAULTY_VFS_H

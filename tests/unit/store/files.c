@@ -6,6 +6,7 @@
 #include "os/file.h"
 #include "store/migrate.h"
 #include "unit/store/dump.h"
+#include "unit/store/faulty_vfs.h"
 #include "unit/store/history.h"
 #include "unit/test.h"
 #include "unit/test_dir.h"
@@ -401,5 +402,6 @@ int main(void)
         cmocka_unit_test(a_damaged_backup_is_not_restored),
         cmocka_unit_test(queries_see_what_is_committed),
     };
+    faulty_register();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
