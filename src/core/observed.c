@@ -55,15 +55,14 @@ static void member_stuck(struct decision *d, struct allocation *a)
 /* A workload that waits for its node goes on; of any other the node is told to end it. */
 static void member_back(struct decision *d, struct allocation *a)
 {
-    struct workload *workload = a->workload;
-    bool is_kept = workload->r.on_contact_loss == LOSS_KEEP &&
-                   a->r.attempt == workload->r.attempt &&
-                   (workload->r.state == WL_STARTING || workload->r.state == WL_RUNNING);
-    if (!is_kept)
+    const struct workload *workload = a->workload;
+    if (workload->r.on_contact_loss != LOSS_KEEP || workload_state_is_final(workload->r.state))
+        return;
+    const struct workload_changed *now = &workload_image(d, a->workload)->next;
+    if (a->r.attempt != now->attempt || (now->state != WL_STARTING && now->state != WL_RUNNING))
         return;
     allocation_image(d, a)->stop_cause = CAUSE_NONE;
     allocation_step(d, a, AL_RUNNING);
-    (void)workload_image(d, workload);
 }
 
 static void react(struct decision *d, struct allocation *a, const struct observed *seen)

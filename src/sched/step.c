@@ -521,27 +521,29 @@ static bool is_place_usable(const struct sched *sched, const struct swork *work)
     return true;
 }
 
-/* Holds the room a claimant was promised; where that is unknown or out of use, looks for other room
- * that its victims leave. */
-static void hold_claim(struct pass *pass, struct swork *work)
+/* Holds the room a claimant was promised. */
+static void hold_promised(const struct pass *pass, struct swork *work)
+{
+    struct attempt attempt = attempt_of(pass);
+    if (work->claim == NULL || !is_place_usable(pass->sched, work))
+        return;
+    attempt_init(&attempt, work, work->claim[0].class_number);
+    attempt_hold(&attempt, work->claim);
+}
+
+/* Where that is unknown or out of use, looks for other room that its victims leave. */
+static void hold_other(struct pass *pass, struct swork *work)
 {
     const struct request *request = &work->workload->r.request;
     struct attempt attempt = attempt_of(pass);
-    if (work->claim != NULL && is_place_usable(pass->sched, work)) {
-        attempt_init(&attempt, work, work->claim[0].class_number);
-        attempt_hold(&attempt, work->claim);
-        return;
-    }
     size_t count = request_class_count(pass->sched->state, request);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !work->is_booked; i++) {
         int64_t class_number = request_class(pass->sched->state, request, i);
         if (class_number < 0)
             continue;
         attempt_init(&attempt, work, class_number);
-        if (!reclaim_hold(&attempt))
-            continue;
-        remember_claim(pass, work, attempt.members);
-        return;
+        if (reclaim_hold(&attempt))
+            remember_claim(pass, work, attempt.members);
     }
 }
 
@@ -585,12 +587,15 @@ static void start_claim(struct pass *pass, struct swork *work)
     attempt_hold(&attempt, members);
 }
 
-/* All rooms are held before anybody starts, so that no claimant takes what another one waits for. */
+/* All promised rooms are held before any others are looked for, and all rooms before anybody starts,
+ * so that no claimant takes what another one waits for. */
 static void serve_claims(struct pass *pass)
 {
     const struct skip_list *claimants = &pass->sched->claimants;
     for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
-        hold_claim(pass, n->item);
+        hold_promised(pass, n->item);
+    for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
+        hold_other(pass, n->item);
     for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
         start_claim(pass, n->item);
 }
