@@ -119,7 +119,9 @@ static void log_push(struct net_log *log)
         log->shipped += link_stream_write(log->stream, (struct str){ chunk, (size_t)got });
         log->is_offer_due = true;
     }
-    if (log->shipped >= log->size && log->is_complete) {
+    if (log->shipped < log->size) {
+        link_stream_want_room(log->stream);
+    } else if (log->is_complete) {
         link_stream_end(log->stream); /* the other side closes it; then it is offered as final */
         log->is_offer_due = true;
     }

@@ -103,6 +103,8 @@ static void end_read(struct pipe_end *end)
         if (room < READ_CHUNK + LAST_FRAMES) {
             if (end->is_watched)
                 loop_watch_change(tunnel->streams->network->loop, &end->watch, 0);
+            if (tunnel->stream != NULL)
+                link_stream_want_room(tunnel->stream);
             return; /* on_room reads on */
         }
         ssize_t got = read(end->fd, chunk, sizeof(chunk));

@@ -63,6 +63,7 @@ static void on_input(struct loop_watch *watch, uint32_t events)
     (void)events;
     if (link_stream_room(session->stream) < READ_CHUNK + 64) {
         loop_watch_change(session->loop, watch, 0); /* on_room goes on */
+        link_stream_want_room(session->stream);
         return;
     }
     ssize_t got = read(watch->fd, chunk, sizeof(chunk));
@@ -90,6 +91,7 @@ static void input_start(struct session *session)
         char chunk[READ_CHUNK];
         ssize_t got = read(session->run->input_fd, chunk, sizeof(chunk));
         while (!session->is_over && link_stream_room(session->stream) < READ_CHUNK + 64) {
+            link_stream_want_room(session->stream);
             if (loop_turn(session->loop, 1000, &session->error) != ERR_OK)
                 session_end(session, ERR_IO);
         }

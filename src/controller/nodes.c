@@ -552,10 +552,12 @@ static void blob_push(struct blob_stream *blob)
             (int64_t)link_stream_write(blob->stream, (struct str){ chunk, (size_t)got });
     }
     mem_free(chunk);
-    if (blob->offset >= blob->size_bytes) {
-        link_stream_close(blob->stream, LINK_CODE_OK, (struct str){ 0 });
-        blob_stream_free(blob);
+    if (blob->offset < blob->size_bytes) {
+        link_stream_want_room(blob->stream);
+        return;
     }
+    link_stream_close(blob->stream, LINK_CODE_OK, (struct str){ 0 });
+    blob_stream_free(blob);
 }
 
 static void blob_on_room(struct link_stream *stream, void *arg)

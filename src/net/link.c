@@ -376,6 +376,15 @@ size_t link_stream_write(struct link_stream *stream, struct str bytes)
     return taken;
 }
 
+void link_stream_want_room(struct link_stream *stream)
+{
+    size_t room = conn_room(stream->link->conn);
+    stream->wants_room = true;
+    /* When it is the window that is short, the peer's credit wakes us. */
+    if (room < (size_t)stream->send_window + FRAME_HEADER && !stream->link->is_down)
+        conn_want_room(stream->link->conn);
+}
+
 void link_stream_credit(struct link_stream *stream, size_t bytes)
 {
     assert(bytes <= LINK_WINDOW - stream->recv_window - stream->credit);

@@ -94,6 +94,8 @@ struct link *link_stream_link(const struct link_stream *stream);
 /* Takes as much as window and queue allow, and says how much; on_room follows when it was not all. */
 size_t link_stream_write(struct link_stream *stream, struct str bytes);
 size_t link_stream_room(const struct link_stream *stream);
+/* For who writes only what there is room for: on_room comes when there is more than now. */
+void link_stream_want_room(struct link_stream *stream);
 void link_stream_credit(struct link_stream *stream, size_t bytes);
 /* We send no more on it; what comes is still received. */
 void link_stream_end(struct link_stream *stream);
