@@ -79,11 +79,12 @@ static bool spec_has_env(const struct workload_spec *spec, struct str entry)
 }
 
 /* The image's environment, then the workload's own over it. */
-static struct str_list payload_env(const struct workload_spec *spec,
+static struct str_list payload_env(const struct workload_record *workload,
+                                   const struct workload_spec *spec,
                                    const struct image_defaults *defaults, struct arena *arena)
 {
     struct str_list env = { 0 };
-    size_t most = spec->env.count + (defaults != NULL ? defaults->env.count : 0);
+    size_t most = spec->env.count + (defaults != NULL ? defaults->env.count : 0) + 2;
     env.items = arena_new(arena, most, sizeof(*env.items));
     for (size_t i = 0; defaults != NULL && i < defaults->env.count; i++) {
         if (!spec_has_env(spec, defaults->env.items[i]))
@@ -153,7 +154,7 @@ static enum err payload_make(struct desired *desired, const struct allocation *a
 
     const struct image_defaults *defaults = images_defaults(desired->images, &workload->r.image);
     struct str_list args = payload_args(&spec, defaults, &arena);
-    struct str_list env = payload_env(&spec, defaults, &arena);
+    struct str_list env = payload_env(&workload->r, &spec, defaults, &arena);
     struct str image_workdir = defaults != NULL ? defaults->workdir : (struct str){ 0 };
     struct str workdir = absolute_or(spec.workdir, absolute_or(image_workdir, STR("/")));
     struct str *targets = arena_new(&arena, spec.mounts.count, sizeof(*targets));
