@@ -201,6 +201,9 @@ enum err api_query_run(const struct api_query *query, struct query *connection,
 
 /* RFC 9457 for any error. Replaces what the answer held. */
 void api_problem(const struct error *e, struct api_answer *answer);
+/* The same form for what HTTP itself refuses: 405, 413, ... */
+void api_protocol_problem(unsigned status, const char *title, const char *detail,
+                          struct api_answer *answer);
 
 /* The OpenAPI 3.1 document of all routes, made from the tables; the same bytes every time. */
 void api_openapi(struct str version, struct buf *out);

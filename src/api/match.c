@@ -47,6 +47,7 @@ enum err api_match(enum http_method method, const struct str *segments, size_t c
             continue;
         out->route = &routes[i];
         memcpy(out->params, params, sizeof(params));
+        allow[0] = '\0'; /* what others refuse from here on is no 405 */
         return ERR_OK;
     }
     if (allow[0] != '\0')

@@ -133,34 +133,40 @@ struct api_context exchange_context(struct exchange *exchange)
     };
 }
 
-static void answer_send(struct exchange *exchange)
+static void field_add(struct http_response *response, struct http_pair *fields, const char *name,
+                      const char *value)
 {
-    struct http_request *http = exchange_http(exchange);
-    const struct api_answer *answer = &exchange->answer;
-    if (http == NULL)
-        return;
-    char etag[32];
-    char retry[24];
-    struct http_pair fields[4];
+    if (value[0] != '\0')
+        fields[response->field_count++] = (struct http_pair){ str_of(name), str_of(value) };
+}
+
+static void respond(struct http_request *http, const struct api_answer *answer, const char *allow)
+{
+    char etag[32] = "";
+    char retry[24] = "";
+    struct http_pair fields[5];
     struct http_response response = { .status = answer->status,
                                       .content_type = str_of(answer->content_type),
                                       .body = buf_str(&answer->body),
                                       .fields = fields };
-    if (answer->version != 0) {
+    if (answer->version != 0)
         (void)snprintf(etag, sizeof(etag), "\"%llu\"", (unsigned long long)answer->version);
-        fields[response.field_count++] = (struct http_pair){ STR("etag"), str_of(etag) };
-    }
-    if (answer->location[0] != '\0')
-        fields[response.field_count++] =
-            (struct http_pair){ STR("location"), str_of(answer->location) };
-    if (answer->retry_after_s > 0) {
+    if (answer->retry_after_s > 0)
         (void)snprintf(retry, sizeof(retry), "%lld", (long long)answer->retry_after_s);
-        fields[response.field_count++] = (struct http_pair){ STR("retry-after"), str_of(retry) };
-    }
-    if (answer->status == 401)
-        fields[response.field_count++] =
-            (struct http_pair){ STR("www-authenticate"), STR("Bearer realm=\"berth\"") };
+    field_add(&response, fields, "etag", etag);
+    field_add(&response, fields, "location", answer->location);
+    field_add(&response, fields, "retry-after", retry);
+    field_add(&response, fields, "www-authenticate",
+              answer->status == 401 ? "Bearer realm=\"berth\"" : "");
+    field_add(&response, fields, "allow", allow);
     http_respond(http, &response);
+}
+
+static void answer_send(struct exchange *exchange)
+{
+    struct http_request *http = exchange_http(exchange);
+    if (http != NULL)
+        respond(http, &exchange->answer, "");
 }
 
 static void exchange_settled(struct engine_waiter *waiter, enum err rc, const struct error *why)
@@ -456,19 +462,11 @@ static enum err head_check(struct exchange *exchange, struct http_request *http,
 static void head_refuse(struct http_request *http, const struct error *e, const char *allow)
 {
     struct api_answer answer = { 0 };
-    struct http_pair field = { STR("allow"), str_of(allow) };
-    if (e->code == ERR_UNAUTHENTICATED)
-        field = (struct http_pair){ STR("www-authenticate"), STR("Bearer realm=\"berth\"") };
-    api_problem(e, &answer);
-    bool has_field = allow[0] != '\0' || e->code == ERR_UNAUTHENTICATED;
-    const struct http_response response = {
-        .status = allow[0] != '\0' ? 405 : answer.status,
-        .content_type = str_of(answer.content_type),
-        .body = buf_str(&answer.body),
-        .fields = &field,
-        .field_count = has_field ? 1 : 0,
-    };
-    http_respond(http, &response);
+    if (allow[0] != '\0')
+        api_protocol_problem(405, "The path does not take this method", e->text, &answer);
+    else
+        api_problem(e, &answer);
+    respond(http, &answer, allow);
     api_answer_done(&answer);
 }
 
@@ -556,15 +554,12 @@ static void on_request(struct http_request *http, void *arg)
 static void on_refuse(unsigned status, const char *detail, struct buf *body,
                       struct str *content_type, void *arg)
 {
+    struct api_answer answer = { 0 };
     (void)arg;
-    struct json_writer writer = json_writer_of(body);
-    json_begin_object(&writer);
-    json_put_text(&writer, "type", "about:blank");
-    json_put_i64(&writer, "status", status);
-    json_put_text(&writer, "cause", cause_name(CAUSE_INVALID));
-    json_put_text(&writer, "detail", detail);
-    json_end_object(&writer);
+    api_protocol_problem(status, "The request breaks the protocol or its limits", detail, &answer);
+    buf_add_str(body, buf_str(&answer.body));
     *content_type = STR("application/problem+json");
+    api_answer_done(&answer);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------- */
