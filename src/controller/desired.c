@@ -95,6 +95,13 @@ static struct str_list payload_env(const struct workload_record *workload,
         env.items[env.count++] =
             str_of(arena_format(arena, "%.*s=%.*s", STR_ARG(pair->name), STR_ARG(pair->value)));
     }
+    if (!id_is_none(workload->array)) {
+        char array[ID_TEXT_MAX];
+        env.items[env.count++] =
+            str_of(arena_format(arena, "BERTH_ARRAY_INDEX=%lld", (long long)workload->array_index));
+        env.items[env.count++] = str_of(
+            arena_format(arena, "BERTH_ARRAY=%s", id_text(ID_ARRAY, workload->array, array)));
+    }
     return env;
 }
 
