@@ -264,8 +264,15 @@ static void refuse(struct link_stream *stream, const struct error *e)
     link_stream_close(stream, code, str_of(e->text));
 }
 
+/* What the user sent before the node's side was open; all-zero: nothing. Taken over. */
+struct early {
+    struct buf bytes;
+    bool has_ended;
+};
+
 static void relay_start(struct cli_streams *streams, struct link_stream *stream,
-                        const struct stream_header *header, const struct destination *target)
+                        const struct stream_header *header, const struct destination *target,
+                        struct early *early)
 {
     struct error e = { 0 };
     struct relay *relay = mem_new(1, sizeof(*relay));
@@ -277,6 +284,10 @@ static void relay_start(struct cli_streams *streams, struct link_stream *stream,
         return;
     }
     link_stream_set_events(stream, &half_events, &relay->user);
+    relay->user.held = early->bytes;
+    relay->user.has_ended = early->has_ended;
+    early->bytes = (struct buf){ 0 };
+    half_flush(&relay->user);
 }
 
 /* ---- volumes that are nowhere yet ------------------------------------------------------------------------ */
@@ -289,6 +300,7 @@ struct placing {
     struct arena arena;
     struct stream_header header;
     struct destination target;
+    struct early early; /* at most a window: nothing is credited yet */
 };
 
 static void placing_on_close(struct link_stream *stream, uint32_t code, struct str text, void *arg)
@@ -303,21 +315,32 @@ static void placing_on_close(struct link_stream *stream, uint32_t code, struct s
 static void placing_on_data(struct link_stream *stream, struct str bytes, void *arg)
 {
     struct placing *placing = arg;
-    (void)bytes;
-    link_stream_close(stream, LINK_CODE_REFUSED, STR("send when the stream is open"));
-    placing->stream = NULL;
+    (void)stream;
+    buf_add_str(&placing->early.bytes, bytes);
 }
 
-static const struct link_stream_events placing_events = { .on_data = placing_on_data,
-                                                          .on_close = placing_on_close };
+static void placing_on_end(struct link_stream *stream, void *arg)
+{
+    struct placing *placing = arg;
+    (void)stream;
+    placing->early.has_ended = true;
+}
+
+static const struct link_stream_events placing_events = {
+    .on_data = placing_on_data,
+    .on_end = placing_on_end,
+    .on_close = placing_on_close,
+};
 
 static void placing_settled(struct engine_waiter *waiter, enum err rc, const struct error *why)
 {
     struct placing *placing = (struct placing *)(void *)waiter;
     if (placing->stream != NULL && rc == ERR_OK)
-        relay_start(placing->streams, placing->stream, &placing->header, &placing->target);
+        relay_start(placing->streams, placing->stream, &placing->header, &placing->target,
+                    &placing->early);
     else if (placing->stream != NULL)
         refuse(placing->stream, why);
+    buf_done(&placing->early.bytes);
     arena_done(&placing->arena);
     mem_free(placing);
 }
@@ -376,8 +399,9 @@ void cli_streams_open(struct cli_streams *streams, struct link_stream *stream,
         if (rc == ERR_OK)
             return;
     }
+    struct early nothing = { 0 };
     if (rc == ERR_OK)
-        relay_start(streams, stream, header, &target);
+        relay_start(streams, stream, header, &target, &nothing);
     else
         refuse(stream, &e);
 }
