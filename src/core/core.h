@@ -28,6 +28,10 @@ void decide_plan(const struct state *state, const struct plan *plan, struct mono
  * when nodes were last back in contact, so the scheduler's index keeps them; asking costs nothing. */
 struct mono core_next_deadline(const struct sched *sched);
 
+/* Should the node of an allocation run it, or end it? What desired sets say. A lost one goes on only
+ * while its workload waits for its node. */
+bool core_wants_running(const struct allocation *allocation);
+
 /* May this actor see the object of that tenant? (reads; decide() checks writes itself) */
 bool core_may_read(const struct actor *actor, struct id tenant);
 

@@ -215,6 +215,16 @@ void workload_evict(struct decision *d, struct workload *workload, enum cause ca
     workload_stop(d, image, &stop);
 }
 
+bool core_wants_running(const struct allocation *allocation)
+{
+    const struct workload_record *r = &allocation->workload->r;
+    if (allocation->r.state != AL_LOST)
+        return allocation->r.state == AL_STARTING || allocation->r.state == AL_RUNNING;
+    bool is_present =
+        allocation->r.attempt == r->attempt && (r->state == WL_STARTING || r->state == WL_RUNNING);
+    return is_present && r->on_contact_loss == LOSS_KEEP;
+}
+
 /* ---- members that end by themselves -------------------------------------------------------- */
 
 static struct str exit_detail(struct decision *d, const struct allocation *a,

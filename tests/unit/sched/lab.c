@@ -345,15 +345,6 @@ static struct lab_process *process_of(struct lab_agent *agent, struct id allocat
     return NULL;
 }
 
-static bool should_run(const struct allocation *a)
-{
-    if (a->r.state == AL_LOST)
-        return a->workload->r.on_contact_loss == LOSS_KEEP &&
-               a->r.attempt == a->workload->r.attempt && a->workload->r.state != WL_STOPPING &&
-               !workload_state_is_final(a->workload->r.state);
-    return a->r.state == AL_STARTING || a->r.state == AL_RUNNING;
-}
-
 static void process_stop(struct lab *lab, struct lab_process *process)
 {
     if (process->is_stopping || process->has_exited)
@@ -371,7 +362,7 @@ static void agent_apply(struct lab *lab, struct lab_agent *agent)
         if (process == NULL && a->r.state == AL_STARTING) {
             struct lab_process started = { .allocation = a->r.id, .attempt = a->r.attempt };
             vec_push(&agent->processes, started);
-        } else if (process != NULL && !should_run(a)) {
+        } else if (process != NULL && !core_wants_running(a)) {
             process_stop(lab, process);
         }
     }
