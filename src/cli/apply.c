@@ -67,7 +67,7 @@ static const char *target_of(struct cli *cli, const struct document *document)
     if (hole == NULL)
         return document->kind->get;
     buf_add(&target, document->kind->get, (size_t)(hole - document->kind->get));
-    cli_encode(&target, str_of(document->name));
+    cli_encode_part(&target, str_of(document->name));
     buf_add_text(&target, hole + 2);
     return str_c(&cli->arena, buf_str(&target));
 }

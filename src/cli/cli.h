@@ -71,6 +71,7 @@ struct cli_column {
         COLUMN_TIME,
         COLUMN_SECONDS,
         COLUMN_MICROS,
+        COLUMN_DEVICE_S, /* of thousandths of a device times milliseconds */
         COLUMN_LIST,
         COLUMN_BYTES,
         COLUMN_FLAG
@@ -130,6 +131,8 @@ enum err cli_body(const struct cli *cli, json_t *body, struct error *e) MUST_CHE
 enum err cli_query(const struct cli *cli, struct buf *out, struct error *e) MUST_CHECK;
 /* Percent-encodes one segment or value. */
 void cli_encode(struct buf *out, struct str text);
+/* As one part of a path: the slashes of a project's path become colons. */
+void cli_encode_part(struct buf *out, struct str text);
 
 /* ---- requests ---------------------------------------------------------------------------------- */
 

@@ -127,7 +127,7 @@ static const struct cli_column credential_columns[] = {
 };
 static const struct cli_column usage_columns[] = {
     { "PROJECT", "project", COLUMN_TEXT }, { "CLASS", "class", COLUMN_TEXT },
-    { "DEVICE_S", "device_s", COLUMN_TEXT }, { "MILLI_MS", "milli_ms", COLUMN_TEXT },
+    { "DEVICE_S", "milli_ms", COLUMN_DEVICE_S },
     { "SEGMENTS", "segments", COLUMN_TEXT }, { "PRICE/H", "price_micros_per_hour", COLUMN_MICROS },
     { "AMOUNT", "amount_micros", COLUMN_MICROS },
 };

@@ -19,10 +19,12 @@ static bool remote_split(struct cli *cli, const char *word, const char **name, c
     return true;
 }
 
+/* What a copy of `path` is called: its last part; "dir/" and "dir/." mean what is inside. */
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+    const char *name = slash != NULL ? slash + 1 : path;
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ? "" : name;
 }
 
 static enum err outcome(const struct stream_exit *exited, struct error *e)
@@ -105,7 +107,7 @@ static enum err volume_of(struct cli *cli, const char *name, struct id *out, str
     AUTO(cli_answer) struct cli_answer answer = { 0 };
     AUTO(buf) struct buf target = { 0 };
     buf_add_text(&target, "/v1/volumes/");
-    cli_encode(&target, str_of(name));
+    cli_encode_part(&target, str_of(name));
     AUTO(buf) struct buf query = { 0 };
     enum err rc = cli_query(cli, &query, e);
     buf_add_str(&target, buf_str(&query));

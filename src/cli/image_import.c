@@ -248,7 +248,7 @@ enum cli_exit run_image_import(struct cli *cli)
     if (rc == ERR_OK)
         rc = cli_query(cli, &query, &e);
     buf_add_text(&target, "/v1/images/");
-    cli_encode(&target, str_of(cli->arguments[0]));
+    cli_encode_part(&target, str_of(cli->arguments[0]));
     buf_add_text(&target, "/content");
     buf_add_str(&target, buf_str(&query));
     off_t size_bytes = rc == ERR_OK ? lseek(fd, 0, SEEK_END) : 0;

@@ -60,7 +60,7 @@ enum cli_exit run_device_hold(struct cli *cli)
     struct cli_command action = *cli->command;
     AUTO(buf) struct buf path = { 0 };
     buf_add_text(&path, "/v1/nodes/");
-    cli_encode(&path, str_of(cli->arguments[0]));
+    cli_encode_part(&path, str_of(cli->arguments[0]));
     buf_add_text(&path, "/devices/{}/");
     buf_add_text(&path, cli->command->verb);
     action.method = "POST";
@@ -103,7 +103,7 @@ enum cli_exit run_quota_show(struct cli *cli)
         AUTO(cli_answer) struct cli_answer answer = { 0 };
         AUTO(buf) struct buf target = { 0 };
         buf_add_text(&target, "/v1/projects/");
-        cli_encode(&target, str_of(cli->arguments[i]));
+        cli_encode_part(&target, str_of(cli->arguments[i]));
         if (cli_request(cli, "GET", target.data, NULL, &answer, &e) != ERR_OK)
             worst = MAX_OF(worst, cli_fail(&e));
         else
@@ -130,7 +130,7 @@ enum cli_exit run_top(struct cli *cli)
 static const struct cli_column invoice_columns[] = {
     { "PROJECT", "project", COLUMN_TEXT },
     { "CLASS", "class", COLUMN_TEXT },
-    { "MILLI_MS", "milli_ms", COLUMN_TEXT },
+    { "DEVICE_S", "milli_ms", COLUMN_DEVICE_S },
     { "PRICE/H", "price_micros_per_hour", COLUMN_MICROS },
     { "AMOUNT", "amount_micros", COLUMN_MICROS },
 };

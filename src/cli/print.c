@@ -122,6 +122,10 @@ static void add_cell(struct buf *out, const json_t *object, const struct cli_col
         case COLUMN_MICROS:
             add_micros(out, number);
             break;
+        case COLUMN_DEVICE_S:
+            buf_format(out, "%lld.%03lld", (long long)(number / 1000000),
+                       (long long)(number / 1000 % 1000));
+            break;
         case COLUMN_BYTES:
             buf_format(out, "%lld MiB", (long long)((number + 1048575) / 1048576));
             break;

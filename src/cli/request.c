@@ -30,6 +30,16 @@ void cli_encode(struct buf *out, struct str text)
     }
 }
 
+void cli_encode_part(struct buf *out, struct str text)
+{
+    struct str rest = text;
+    while (rest.size > 0) {
+        cli_encode(out, str_cut(&rest, '/'));
+        if (rest.size > 0)
+            buf_add_char(out, ':');
+    }
+}
+
 /* "https://host", "https://host:port", "https://[v6]:port" */
 static enum err url_split(struct cli *cli, struct str rest, struct http_client_options *options,
                           struct error *e)

@@ -17,7 +17,7 @@ static enum err target_make(struct cli *cli, const char *argument, struct buf *o
         buf_add_text(out, path);
     } else {
         buf_add(out, path, (size_t)(hole - path));
-        cli_encode(out, str_of(argument));
+        cli_encode_part(out, str_of(argument));
         buf_add_text(out, hole + 2);
     }
     buf_add_str(out, buf_str(&query));

@@ -29,8 +29,9 @@ enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int
                        size_t *failed, struct error *e) MUST_CHECK;
 /* logs.c: copies the output to stdout until it ends. */
 enum err logs_follow(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
-/* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal. */
-enum err upload_dir(struct cli *cli, const char *dir, struct str *digest, struct error *e)
-    MUST_CHECK;
+/* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal. `project` is
+ * what it is for: its tenant gets the bytes. */
+enum err upload_dir(struct cli *cli, const char *dir, struct str project, struct str *digest,
+                    struct error *e) MUST_CHECK;
 
 #endif

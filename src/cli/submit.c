@@ -69,7 +69,8 @@ static enum err body_make(struct cli *cli, json_t **out, struct error *e)
     rc = project_default(cli, body, e);
     if (rc == ERR_OK && dir != NULL) {
         struct str digest = { 0 };
-        rc = upload_dir(cli, dir, &digest, e);
+        const char *project = json_string_value(json_object_get(body, "project"));
+        rc = upload_dir(cli, dir, str_of(project), &digest, e);
         if (rc == ERR_OK)
             (void)json_object_set_new(body, "upload", json_stringn(digest.data, digest.size));
     }

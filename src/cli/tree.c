@@ -164,9 +164,11 @@ enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore
     AUTO(fd) int top = open(path, O_RDONLY | O_CLOEXEC);
     if (rc == ERR_OK && (top < 0 || fstat(top, &info) != 0))
         rc = err_errno(e, "%s", path);
-    if (rc == ERR_OK)
-        rc = S_ISDIR(info.st_mode) ? write_dir(&writer, top, "", e)
-                                   : write_entry(&writer, AT_FDCWD, path, name, &info, e);
+    bool is_dir = rc == ERR_OK && S_ISDIR(info.st_mode);
+    if (rc == ERR_OK && name[0] != '\0')
+        rc = write_entry(&writer, AT_FDCWD, path, name, &info, e);
+    if (rc == ERR_OK && is_dir)
+        rc = write_dir(&writer, top, name, e);
     if (rc == ERR_OK && archive_write_close(writer.archive) != ARCHIVE_OK)
         rc = archive_error(writer.archive, e);
     (void)archive_write_free(writer.archive);

@@ -8,8 +8,8 @@
 enum tree_ignore { TREE_ALL, TREE_GITIGNORE };
 
 /*
- * Writes `path` (a file or directory) as a tar to `fd`, names sorted. A directory's content goes without
- * the directory's own name, a file as `name`. With TREE_GITIGNORE what .gitignore files name is left out
+ * Writes `path` (a file or directory) as a tar to `fd`, names sorted, under `name`; "" (directories
+ * only): its content without a name of its own. With TREE_GITIGNORE what .gitignore files name is left out
  * and times and owners are blank, so that equal trees give equal bytes.
  */
 enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore ignore,
