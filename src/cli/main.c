@@ -1,82 +1,11 @@
 /* main.c - finds the command's row, reads options, runs it. */
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/help.h"
-
-static const struct cli_option global_options[] = {
-    { "output", 'o', OPTION_TEXT, OPTION_LOCAL, NULL, "FORMAT", "table, json or yaml" },
-    { "quiet", 'q', OPTION_FLAG, OPTION_LOCAL, NULL, NULL, "only ids" },
-    { "server", 's', OPTION_TEXT, OPTION_LOCAL, NULL, "URL",
-      "https://HOST:PORT or unix:PATH (BERTH_SERVER)" },
-    { "ca", 0, OPTION_TEXT, OPTION_LOCAL, NULL, "FILE", "the controller's authority (BERTH_CA)" },
-    { "help", 'h', OPTION_FLAG, OPTION_LOCAL, NULL, NULL, "this help" },
-};
-
-const struct cli_option *cli_global_options(size_t *count)
-{
-    *count = COUNT_OF(global_options);
-    return global_options;
-}
-
-enum cli_exit cli_usage(const struct cli *cli, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    (void)fputs("berth: ", stderr);
-    (void)vfprintf(stderr, fmt, args);
-    va_end(args);
-    (void)fputs("\n", stderr);
-    if (cli->command != NULL)
-        (void)fprintf(stderr, "see `berth %s%s%s --help`\n",
-                      cli->command->noun != NULL ? cli->command->noun : "",
-                      cli->command->noun != NULL ? " " : "", cli->command->verb);
-    else
-        (void)fputs("see `berth --help`\n", stderr);
-    return CLI_USAGE;
-}
-
-enum cli_exit cli_fail(const struct error *e)
-{
-    static const enum cli_exit exits[ERR_COUNT] = {
-        [ERR_OK] = CLI_OK,
-        [ERR_INVALID] = CLI_FAILED,
-        [ERR_NOT_FOUND] = CLI_NOT_FOUND,
-        [ERR_CONFLICT] = CLI_CONFLICT,
-        [ERR_LIMIT] = CLI_FAILED,
-        [ERR_DENIED] = CLI_DENIED,
-        [ERR_UNAUTHENTICATED] = CLI_DENIED,
-        [ERR_RATE] = CLI_FAILED,
-        [ERR_UNAVAILABLE] = CLI_FAILED,
-        [ERR_IO] = CLI_FAILED,
-        [ERR_CORRUPT] = CLI_FAILED,
-    };
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "berth: %s\n", e->text);
-    return exits[e->code];
-}
-
-const char *cli_get(const struct cli *cli, const char *name)
-{
-    for (size_t i = cli->value_count; i-- > 0;) {
-        if (strcmp(cli->values[i].option->name, name) == 0)
-            return cli->values[i].text;
-    }
-    return NULL;
-}
-
-bool cli_has(const struct cli *cli, const char *name)
-{
-    for (size_t i = 0; i < cli->value_count; i++) {
-        if (strcmp(cli->values[i].option->name, name) == 0)
-            return true;
-    }
-    return false;
-}
 
 static const struct cli_option *option_in(const struct cli_option *options, size_t count,
                                           const char *name, size_t length, char letter)
@@ -94,11 +23,11 @@ static const struct cli_option *option_find(const struct cli *cli, const char *n
                                             char letter)
 {
     const struct cli_option *found = NULL;
+    size_t count = 0;
+    const struct cli_option *globals = cli_global_options(&count);
     if (cli->command != NULL)
         found = option_in(cli->command->options, cli->command->option_count, name, length, letter);
-    return found != NULL
-               ? found
-               : option_in(global_options, COUNT_OF(global_options), name, length, letter);
+    return found != NULL ? found : option_in(globals, count, name, length, letter);
 }
 
 /* Reads one option at argv[*at]; leaves *at at its last word. False: usage was printed. */

@@ -1,0 +1,290 @@
+/* The parts of the command line that need no controller: options to JSON, .gitignore, trees, the table. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/ignore.h"
+#include "cli/tree.h"
+#include "os/fd.h"
+#include "os/file.h"
+#include "unit/test.h"
+#include "unit/test_dir.h"
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+static const struct cli_command *command(const char *noun, const char *verb)
+{
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        bool is_noun = noun == NULL ? (*row)->noun == NULL
+                                    : (*row)->noun != NULL && strcmp((*row)->noun, noun) == 0;
+        if (is_noun && strcmp((*row)->verb, verb) == 0)
+            return *row;
+    }
+    test_fail(verb, "is in the table", __FILE__, __LINE__);
+}
+
+static const struct {
+    const char *noun, *verb, *option, *text;
+    const char *wanted; /* JSON; NULL: refused */
+} option_cases[] = {
+    { NULL, "submit", "gpus", "0.5", "{\"gpu_milli\":500}" },
+    { NULL, "submit", "gpus", "2", "{\"gpu_milli\":2000}" },
+    { NULL, "submit", "gpus", "0.0005", NULL },
+    { NULL, "submit", "gpus", "-1", NULL },
+    { NULL, "submit", "gpus", "", NULL },
+    { NULL, "submit", "memory", "2G", "{\"memory_mib\":2048}" },
+    { NULL, "submit", "memory", "512M", "{\"memory_mib\":512}" },
+    { NULL, "submit", "memory", "many", NULL },
+    { NULL, "submit", "time-limit", "1h30m", "{\"time_limit_s\":5400}" },
+    { NULL, "submit", "time-limit", "30m1h", NULL },
+    { NULL, "submit", "devices", "2x0.5", "{\"devices\":2,\"share_milli\":500}" },
+    { NULL, "submit", "devices", "2", NULL },
+    { NULL, "submit", "env", "A=b=c", "{\"env\":{\"A\":\"b=c\"}}" },
+    { NULL, "submit", "env", "=b", NULL },
+    { NULL, "submit", "env", "A", NULL },
+    { NULL, "submit", "class", "a,b,,c", "{\"classes\":[\"a\",\"b\",\"c\"]}" },
+    { NULL, "submit", "mount", "data:/mnt:ro",
+      "{\"mounts\":[{\"volume\":\"data\",\"path\":\"/mnt\",\"is_read_only\":true}]}" },
+    { NULL, "submit", "mount", "data:mnt", NULL },
+    { NULL, "submit", "mount", "data:/mnt:rx", NULL },
+    { NULL, "submit", "after", "failed:wl_1",
+      "{\"depends_on\":[{\"workload\":\"wl_1\",\"when\":\"failed\"}]}" },
+    { "tenant", "create", "quota", "h100=1.5",
+      "{\"quotas\":[{\"class\":\"h100\",\"quota_milli\":1500}]}" },
+    { "tenant", "create", "limit", "h100=none",
+      "{\"quotas\":[{\"class\":\"h100\",\"limit_milli\":-1}]}" },
+    { "tenant", "create", "weight", "h100=none", NULL },
+    { "tenant", "create", "quota", "=1", NULL },
+    { "tenant", "create", "quota", "h100", NULL },
+};
+
+static void test_options(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE (c, option_cases) {
+        static struct cli cli;
+        struct error e = { 0 };
+        AUTO(json) json_t *body = json_object();
+        cli = (struct cli){ .command = command(c->noun, c->verb), .value_count = 1 };
+        for (size_t i = 0; i < cli.command->option_count; i++) {
+            if (strcmp(cli.command->options[i].name, c->option) == 0)
+                cli.values[0] = (struct cli_value){ &cli.command->options[i], c->text };
+        }
+        CHECK(c->option, cli.values[0].option != NULL);
+        enum err rc = cli_body(&cli, body, &e);
+        CHECK(c->text, (rc == ERR_OK) == (c->wanted != NULL));
+        if (c->wanted == NULL) {
+            CHECK("names the option", strstr(e.text, c->option) != NULL);
+            continue;
+        }
+        AUTO(json) json_t *wanted = json_loads(c->wanted, 0, NULL);
+        CHECK(c->text, json_equal(body, wanted));
+    }
+}
+
+static void test_quota_rows_are_one_a_class(void **state)
+{
+    (void)state;
+    static struct cli cli;
+    static const char *const given[][2] = { { "quota", "h100=8" },
+                                            { "limit", "h100=16" },
+                                            { "quota", "l40s=2" } };
+    struct error e = { 0 };
+    AUTO(json) json_t *body = json_object();
+    cli = (struct cli){ .command = command("tenant", "create") };
+    for (size_t i = 0; i < COUNT_OF(given); i++) {
+        for (size_t k = 0; k < cli.command->option_count; k++) {
+            if (strcmp(cli.command->options[k].name, given[i][0]) == 0)
+                cli.values[cli.value_count++] =
+                    (struct cli_value){ &cli.command->options[k], given[i][1] };
+        }
+    }
+    CHECK_OK("body", cli_body(&cli, body, &e), &e);
+    const json_t *rows = json_object_get(body, "quotas");
+    CHECK("two rows", json_array_size(rows) == 2);
+    CHECK("both of one class", json_object_size(json_array_get(rows, 0)) == 3);
+}
+
+/* Every row of the table can be shown and completed: what help and completion rest on. */
+static void test_table(void **state)
+{
+    (void)state;
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        const struct cli_command *c = *row;
+        CHECK(c->verb, c->summary != NULL && c->summary[0] != '\0');
+        CHECK(c->verb, c->run != NULL || (c->method != NULL && c->path != NULL));
+        CHECK(c->verb, (c->arguments == NULL) == (c->arguments_max == 0));
+        CHECK(c->verb, c->arguments_min <= c->arguments_max);
+        for (size_t i = 0; i < c->option_count; i++) {
+            const struct cli_option *option = &c->options[i];
+            CHECK(option->name, option->help != NULL);
+            CHECK(option->name, (option->kind == OPTION_FLAG) == (option->metavar == NULL));
+            for (size_t k = i + 1; k < c->option_count; k++) {
+                CHECK(option->name, strcmp(option->name, c->options[k].name) != 0);
+                CHECK(option->name, option->letter == 0 || option->letter != c->options[k].letter);
+            }
+        }
+        for (const struct cli_command *const *other = row + 1; *other != NULL; other++) {
+            bool is_same_noun =
+                c->noun == (*other)->noun ||
+                (c->noun != NULL && (*other)->noun != NULL && strcmp(c->noun, (*other)->noun) == 0);
+            CHECK(c->verb, !is_same_noun || strcmp(c->verb, (*other)->verb) != 0);
+        }
+    }
+}
+
+static void test_encoding(void **state)
+{
+    (void)state;
+    AUTO(buf) struct buf out = { 0 };
+    cli_encode(&out, STR("amber/vision x&y=\xc3\xa9"));
+    CHECK("encoded", str_is(buf_str(&out), "amber%2Fvision%20x%26y%3D%C3%A9"));
+}
+
+/* ---- .gitignore --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *lines, *path;
+    bool is_dir, is_ignored;
+} ignore_cases[] = {
+    { "*.o", "a.o", false, true },
+    { "*.o", "deep/er/a.o", false, true },
+    { "*.o", "a.c", false, false },
+    { "build/", "build", true, true },
+    { "build/", "build", false, false },
+    { "build/", "src/build", true, true },
+    { "/build", "build", true, true },
+    { "/build", "src/build", true, false },
+    { "src/*.log", "src/a.log", false, true },
+    { "src/*.log", "src/deep/a.log", false, false },
+    { "**/cache", "cache", true, true },
+    { "**/cache", "a/b/cache", true, true },
+    { "*.log\n!keep.log", "keep.log", false, false },
+    { "*.log\n!keep.log", "other.log", false, true },
+    { "# comment\n\n", "# comment", false, false },
+    { "name  ", "name", false, true },
+    { "a\r\nb\r\n", "b", false, true },
+};
+
+static void test_ignore(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE (c, ignore_cases) {
+        AUTO(ignore) struct ignore ignore = { 0 };
+        ignore_add(&ignore, STR(""), str_of(c->lines));
+        CHECK(c->path, ignore_matches(&ignore, str_of(c->path), c->is_dir) == c->is_ignored);
+    }
+    AUTO(ignore) struct ignore nested = { 0 };
+    ignore_add(&nested, STR(""), STR("*.txt"));
+    ignore_add(&nested, STR("docs"), STR("!*.txt\n/local"));
+    CHECK("deeper wins", !ignore_matches(&nested, STR("docs/a.txt"), false));
+    CHECK("only there", ignore_matches(&nested, STR("src/a.txt"), false));
+    CHECK("anchored there", ignore_matches(&nested, STR("docs/local"), false));
+    CHECK("not elsewhere", !ignore_matches(&nested, STR("local"), false));
+}
+
+/* ---- trees ---------------------------------------------------------------------------------------- */
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    char path[512];
+    struct error e = { 0 };
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    CHECK_OK(name, file_write_atomic(path, str_of(text), 0644, &e), &e);
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+    char path[512];
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static void tree_make(const struct test_dir *dir)
+{
+    char path[512];
+    (void)snprintf(path, sizeof(path), "%s/sub", dir->path);
+    CHECK("sub", mkdir(path, 0755) == 0);
+    put(dir->path, "a.c", "int a;\n");
+    put(dir->path, "sub/b.log", "noise\n");
+    put(dir->path, "sub/c.c", "int c;\n");
+    put(dir->path, ".gitignore", "*.log\n");
+}
+
+static void digest_of(int fd, struct buf *out)
+{
+    char block[4096];
+    CHECK("start", lseek(fd, 0, SEEK_SET) == 0);
+    for (ssize_t got = 1; got > 0;) {
+        got = read(fd, block, sizeof(block));
+        CHECK("read", got >= 0);
+        buf_add(out, block, (size_t)got);
+    }
+}
+
+static void test_equal_trees_give_equal_bytes(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir first = test_dir_new();
+    AUTO(test_dir) struct test_dir second = test_dir_new();
+    AUTO(buf) struct buf one = { 0 };
+    AUTO(buf) struct buf two = { 0 };
+    struct error e = { 0 };
+    AUTO(fd) int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    AUTO(fd) int other = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    tree_make(&first);
+    tree_make(&second);
+    CHECK_OK("write", tree_write(fd, first.path, "", TREE_GITIGNORE, &e), &e);
+    CHECK_OK("write", tree_write(other, second.path, "", TREE_GITIGNORE, &e), &e);
+    digest_of(fd, &one);
+    digest_of(other, &two);
+    CHECK("equal", str_eq(buf_str(&one), buf_str(&two)));
+    CHECK("without the log", memmem(one.data, one.size, "noise", 5) == NULL);
+    CHECK("with the code", memmem(one.data, one.size, "int c;", 6) != NULL);
+}
+
+static void test_tree_there_and_back(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir from = test_dir_new();
+    AUTO(test_dir) struct test_dir to = test_dir_new();
+    struct tree_child writer;
+    struct tree_child reader;
+    struct error e = { 0 };
+    char block[4096];
+    tree_make(&from);
+    CHECK_OK("writer", tree_spawn_write(from.path, "copy", &writer, &e), &e);
+    CHECK_OK("reader", tree_spawn_read(to.path, &reader, &e), &e);
+    for (ssize_t got = 1; got > 0;) {
+        got = read(writer.fd, block, sizeof(block));
+        CHECK("read", got >= 0);
+        CHECK_OK("write", fd_write_full(reader.fd, block, (size_t)got, &e), &e);
+    }
+    CHECK_OK("written", tree_wait(&writer, &e), &e);
+    CHECK_OK("read", tree_wait(&reader, &e), &e);
+    CHECK("named", is_there(to.path, "copy/a.c") && is_there(to.path, "copy/sub/b.log"));
+}
+
+static void test_refuses_what_is_absent(void **state)
+{
+    (void)state;
+    struct error e = { 0 };
+    AUTO(fd) int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    CHECK("absent", tree_write(fd, "/nonexistent", "", TREE_ALL, &e) == ERR_IO);
+    CHECK("named", strstr(e.text, "/nonexistent") != NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_quota_rows_are_one_a_class),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_encoding),
+        cmocka_unit_test(test_ignore),
+        cmocka_unit_test(test_equal_trees_give_equal_bytes),
+        cmocka_unit_test(test_tree_there_and_back),
+        cmocka_unit_test(test_refuses_what_is_absent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
