@@ -123,6 +123,7 @@ struct agentd {
     char upload_dir[ATTEMPT_PATH_MAX];
     char volume_dir[ATTEMPT_PATH_MAX];
     char tree_program[ATTEMPT_PATH_MAX]; /* berth-tree, beside the shim */
+    char init_program[ATTEMPT_PATH_MAX]; /* and berth-init */
     enum cgroup_mode cgroup_mode;
     unsigned nofile_max;
     struct gpu_inventory inventory;

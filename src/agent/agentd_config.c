@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +13,8 @@
 #include "os/fd.h"
 #include "os/file.h"
 
+#define HOSTS_NAME "hosts" /* in the bundle */
+
 enum { DEVICES_MAX = GRANT_DEVICES_MAX * GPU_NODES_MAX + GPU_NODES_MAX };
 
 /* Everything the OCI configuration borrows from, carved from one arena. */
@@ -19,7 +22,7 @@ struct draft {
     struct arena arena;
     struct grant_payload payload;
     struct oci_device devices[DEVICES_MAX];
-    struct oci_bind binds[GRANT_VOLUMES_MAX + 1];
+    struct oci_bind binds[GRANT_VOLUMES_MAX + 2]; /* with the upload and /etc/hosts */
     struct buf device_env[GPU_ENV_COUNT];
     struct str device_env_strs[GPU_ENV_COUNT];
     char cgroup[ATTEMPT_PATH_MAX];
@@ -91,6 +94,17 @@ static enum err draft_volumes(const struct agentd *agentd, const struct grant *g
     return ERR_OK;
 }
 
+/* The root that is used as it is (in tests) is written by nobody: its /etc/hosts must be there. */
+static bool has_hosts_file(const struct agentd *agentd, const struct grant *grant)
+{
+    char path[PATH_MAX];
+    if (!grant_digest_is_none(&grant->image))
+        return true;
+    return snprintf(path, sizeof(path), "%s/etc/hosts", agentd->options.rootfs) <
+               (int)sizeof(path) &&
+           access(path, F_OK) == 0;
+}
+
 static enum err draft_make(const struct agentd *agentd, const struct grant *grant,
                            struct str payload, struct draft *draft, struct error *e)
 {
@@ -108,6 +122,7 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
         .rootfs = has_image ? "rootfs" : agentd->options.rootfs,
         .is_rootfs_read_only = !has_image,
         .cgroup = draft->cgroup,
+        .init = agentd->init_program,
         .has_swap_limit = cgroup_has_swap_limit(agentd->cgroup_mode),
         .nofile_max = agentd->nofile_max,
         .devices = draft->devices,
@@ -121,6 +136,10 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
     if (rc == ERR_OK && !grant_digest_is_none(&grant->upload))
         draft->binds[draft->config.bind_count++] =
             (struct oci_bind){ .source = "upload", .target = draft->payload.upload_path };
+    if (rc == ERR_OK && has_hosts_file(agentd, grant))
+        draft->binds[draft->config.bind_count++] = (struct oci_bind){ .source = HOSTS_NAME,
+                                                                      .target = STR("/etc/hosts"),
+                                                                      .is_read_only = true };
     return rc;
 }
 
@@ -188,8 +207,15 @@ static enum err write_config(const struct draft *draft, const struct attempt_dir
                              struct error *e)
 {
     AUTO(buf) struct buf json = { 0 };
+    AUTO(buf) struct buf hosts = { 0 };
     oci_config_write(&draft->config, &json);
-    return attempt_write_file(dirs->run, "config.json", buf_str(&json), e);
+    oci_hosts_write(&draft->config, &hosts);
+    enum err rc = attempt_write_file(dirs->run, "config.json", buf_str(&json), e);
+    if (rc == ERR_OK)
+        rc = attempt_write_file(dirs->run, HOSTS_NAME, buf_str(&hosts), e);
+    if (rc == ERR_OK && fchmodat(dirs->run, HOSTS_NAME, 0644, 0) != 0)
+        rc = err_errno(e, "let the workload read its %s", HOSTS_NAME);
+    return rc;
 }
 
 enum err config_prepare(struct agentd *agentd, const struct grant *grant,

@@ -154,16 +154,26 @@ static enum err lock_state(struct agentd *agentd, struct error *e)
     return ERR_OK;
 }
 
-static enum err find_tree_program(struct agentd *agentd, struct error *e)
+/* The other programs of ours are beside the shim. */
+static enum err find_program(const struct agentd *agentd, const char *name,
+                             char out[ATTEMPT_PATH_MAX], struct error *e)
 {
     const char *shim = agentd->options.shim;
     const char *slash = strrchr(shim, '/');
     size_t length = slash != NULL ? (size_t)(slash - shim) + 1 : 0;
-    if (length + sizeof("berth-tree") > sizeof(agentd->tree_program))
+    if (length + strlen(name) >= ATTEMPT_PATH_MAX)
         return err_set(e, ERR_LIMIT, "--shim %.100s... is too long", shim);
-    memcpy(agentd->tree_program, shim, length);
-    memcpy(agentd->tree_program + length, "berth-tree", sizeof("berth-tree"));
+    memcpy(out, shim, length);
+    memcpy(out + length, name, strlen(name) + 1);
+    if (access(out, X_OK) != 0)
+        return err_errno(e, "find %s beside berth-shim", out);
     return ERR_OK;
+}
+
+static enum err find_programs(struct agentd *agentd, struct error *e)
+{
+    enum err rc = find_program(agentd, "berth-tree", agentd->tree_program, e);
+    return rc == ERR_OK ? find_program(agentd, "berth-init", agentd->init_program, e) : rc;
 }
 
 static void read_lease(struct agentd *agentd)
@@ -229,7 +239,7 @@ static enum err agentd_open(struct agentd *agentd, struct error *e)
     if (rc != ERR_OK)
         return rc;
     read_lease(agentd);
-    rc = find_tree_program(agentd, e);
+    rc = find_programs(agentd, e);
     if (rc == ERR_OK)
         rc = open_signals(agentd, e);
     if (rc == ERR_OK)

@@ -21,12 +21,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/init.h"
 #include "agent/logspool.h"
 #include "agent/shim.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
 enum {
+    STARTED_MAX_MS = 30 * 1000,              /* for berth-init's first word */
     DRAIN_MAX_NS = 2 * 1000 * 1000 * 1000LL, /* after the end, for pipes that somebody keeps open */
     KILL_AGAIN_S = 1,
 };
@@ -38,6 +40,7 @@ struct shim {
     struct attempt_status status;
     struct logspool *spool;
     int outputs[2]; /* read ends of stdout and stderr; -1 at their end */
+    int report_fd;  /* read end of what berth-init says; the fake runtime says nothing */
     int init_fd;    /* pidfd; -1 when reaped */
     int signal_fd;
     int timer_fd;
@@ -177,6 +180,23 @@ static void take_output(struct shim *shim, int which)
         notify(shim); /* there is a log to ship now */
 }
 
+static bool read_report(const struct shim *shim, struct init_report *out)
+{
+    return read(shim->report_fd, out, sizeof(*out)) == (ssize_t)sizeof(*out);
+}
+
+/* The first process has ended by itself; what it says of the workload is more than its own status. */
+static void take_last_word(struct shim *shim)
+{
+    struct init_report report;
+    while (read_report(shim, &report)) {
+        if (report.kind != INIT_KILLED || report.value < 1 || report.value > SIGRTMAX)
+            continue;
+        shim->status.exit_code = -1;
+        shim->status.signal = report.value;
+    }
+}
+
 static void take_exit(struct shim *shim)
 {
     siginfo_t info = { 0 };
@@ -188,6 +208,8 @@ static void take_exit(struct shim *shim)
     shim->status.ended_ns = now.ns;
     shim->status.exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
     shim->status.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+    if (info.si_code == CLD_EXITED)
+        take_last_word(shim);
 
     bool is_success = info.si_code == CLD_EXITED && info.si_status == 0;
     shim->status.is_oom =
@@ -252,25 +274,36 @@ static enum err open_fds(struct shim *shim, struct error *e)
     return ERR_OK;
 }
 
-/* Starts the container on two fresh pipes, whose write ends are closed here again. */
+static enum err make_pipe(int *read_end, int *write_end, struct error *e)
+{
+    int ends[2];
+    enum err rc = fd_pipe(ends, e);
+    if (rc != ERR_OK)
+        return rc;
+    *read_end = ends[0];
+    *write_end = ends[1];
+    return ERR_OK;
+}
+
+/* Starts the container on three fresh pipes, whose write ends are closed here again. */
 static enum err start(struct shim *shim, struct error *e)
 {
-    int out[2];
-    int err[2];
-    enum err rc = fd_pipe(out, e);
+    AUTO(fd) int out_write = -1;
+    AUTO(fd) int err_write = -1;
+    AUTO(fd) int report_write = -1;
+    enum err rc = make_pipe(&shim->outputs[0], &out_write, e);
+    if (rc == ERR_OK)
+        rc = make_pipe(&shim->outputs[1], &err_write, e);
+    if (rc == ERR_OK)
+        rc = make_pipe(&shim->report_fd, &report_write, e);
     if (rc != ERR_OK)
         return rc;
-    shim->outputs[0] = out[0];
-    AUTO(fd) int out_write = out[1];
-    rc = fd_pipe(err, e);
-    if (rc != ERR_OK)
-        return rc;
-    shim->outputs[1] = err[0];
-    AUTO(fd) int err_write = err[1];
+    if (fcntl(shim->report_fd, F_SETFL, O_NONBLOCK) != 0)
+        return err_errno(e, "make a pipe");
 
-    const int stdio[3] = { -1, out_write, err_write };
+    const int fds[RUNTIME_FD_COUNT] = { -1, out_write, err_write, report_write };
     pid_t init = -1;
-    rc = shim->context->runtime->start(&shim->context->work, stdio, &init, e);
+    rc = shim->context->runtime->start(&shim->context->work, fds, &init, e);
     if (rc != ERR_OK)
         return rc;
     shim->init_fd = pidfd_open(init, 0);
@@ -278,6 +311,22 @@ static enum err start(struct shim *shim, struct error *e)
         return err_errno(e, "hold the first process");
     shim->status.init_pid = init;
     return ERR_OK;
+}
+
+/*
+ * berth-init is there when the runtime returns; whether the workload's program can be run it says a
+ * moment later. No word at all: it was killed meanwhile, which is an end like any other.
+ */
+static enum err hear_start(struct shim *shim, struct error *e)
+{
+    struct init_report report;
+    struct pollfd fd = { shim->report_fd, POLLIN, 0 };
+    if (shim->context->spec.is_fake == 1 || poll(&fd, 1, STARTED_MAX_MS) != 1 ||
+        !read_report(shim, &report) || report.kind != INIT_FAILED)
+        return ERR_OK;
+    report.text[sizeof(report.text) - 1] = '\0';
+    errno = report.value;
+    return err_errno(e, "run %s", report.text);
 }
 
 static void set_deadlines(struct shim *shim)
@@ -310,6 +359,8 @@ static void live(struct shim *shim)
         rc = shim_mount_root(shim->context, &e);
     if (rc == ERR_OK)
         rc = start(shim, &e);
+    if (rc == ERR_OK)
+        rc = hear_start(shim, &e);
     if (rc != ERR_OK) {
         shim->context->runtime->kill(&shim->context->work);
         give_up(shim, IPC_END_START_FAILED, e.text);
@@ -328,6 +379,7 @@ int shim_run(struct shim_context *context, int lock_fd)
         .context = context,
         .status = { .exit_code = -1 },
         .outputs = { -1, -1 },
+        .report_fd = -1,
         .init_fd = -1,
         .signal_fd = -1,
         .timer_fd = -1,

@@ -329,6 +329,8 @@ def make_rootfs(path):
     for name in applets.stdout.split():
         if name != "busybox":
             os.symlink("busybox", os.path.join(path, "bin", name))
+    with open(os.path.join(path, "etc/hosts"), "w", encoding="ascii"):
+        pass
     os.mknod(os.path.join(path, "data/kmsg"), 0o666 | 0o020000, os.makedev(1, 11))
     os.chmod(path, 0o755)
 

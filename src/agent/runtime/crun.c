@@ -38,8 +38,8 @@ static enum err fail_with_log(const struct runtime_work *work, const char *what,
     return err_set(e, ERR_IO, "%s: %.*s", what, STR_ARG(last));
 }
 
-static enum err run(const struct runtime_work *work, const char *const *args, const int fds[3],
-                    struct error *e)
+static enum err run(const struct runtime_work *work, const char *const *args, const int *fds,
+                    size_t fd_count, struct error *e)
 {
     const char *argv[ARGS_MAX] = {
         work->spec->runtime, "--root",   work->spec->runtime_root, "--log", "runtime.log",
@@ -51,7 +51,7 @@ static enum err run(const struct runtime_work *work, const char *const *args, co
 
     /* Nothing of the image's or the user's environment gets near a process of ours. */
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-    struct process_spec spec = { .argv = argv, .env = env, .fds = fds, .fd_count = 3 };
+    struct process_spec spec = { .argv = argv, .env = env, .fds = fds, .fd_count = fd_count };
     AUTO(process) struct process process = PROCESS_NONE;
     enum err rc = process_spawn(&spec, &process, e);
     if (rc != ERR_OK)
@@ -79,14 +79,16 @@ static enum err read_pid(const struct runtime_work *work, const char *name, pid_
 }
 
 /* One program run does create and start; two would cost a third of a short job's time. */
-static enum err crun_start(const struct runtime_work *work, const int stdio[3], pid_t *init,
-                           struct error *e)
+static enum err crun_start(const struct runtime_work *work, const int fds[RUNTIME_FD_COUNT],
+                           pid_t *init, struct error *e)
 {
     char pid_file[ATTEMPT_PATH_MAX]; /* a relative one would end up elsewhere */
     (void)snprintf(pid_file, sizeof(pid_file), "%s/pid", work->bundle);
-    const char *const args[] = { "run",        "--detach", "--bundle",       work->bundle,
-                                 "--pid-file", pid_file,   work->spec->name, NULL };
-    enum err rc = run(work, args, stdio, e);
+    const char *const args[] = { "run",        "--detach", "--preserve-fds",
+                                 "1",          "--bundle", work->bundle,
+                                 "--pid-file", pid_file,   work->spec->name,
+                                 NULL };
+    enum err rc = run(work, args, fds, RUNTIME_FD_COUNT, e);
     return rc != ERR_OK ? rc : read_pid(work, "pid", init, e);
 }
 
@@ -103,7 +105,7 @@ static enum err crun_exec(const struct runtime_work *work, const struct runtime_
         args[count++] = exec->console_socket;
     }
     args[count] = work->spec->name;
-    enum err rc = run(work, args, exec->fds, e);
+    enum err rc = run(work, args, exec->fds, COUNT_OF(exec->fds), e);
     return rc != ERR_OK ? rc : read_pid(work, exec->pid_file, pid, e);
 }
 
@@ -152,7 +154,7 @@ static bool crun_remove(const struct runtime_work *work)
         return true;
     const char *const args[] = { "delete", "--force", work->spec->name, NULL };
     static const int no_fds[3] = { -1, -1, -1 };
-    (void)run(work, args, no_fds, NULL); /* the look below is what counts */
+    (void)run(work, args, no_fds, COUNT_OF(no_fds), NULL); /* the look below is what counts */
     return cgroup_remove(work->cgroup_mode, work->spec->cgroup);
 }
 

@@ -40,15 +40,15 @@ static int play(const struct grant_payload *payload)
 }
 
 static void __attribute__((noreturn))
-child(const struct grant_payload *payload, const int stdio[3], pid_t parent)
+child(const struct grant_payload *payload, const int fds[RUNTIME_FD_COUNT], pid_t parent)
 {
     (void)signal(SIGTERM, SIG_DFL);
     sigset_t none;
     (void)sigemptyset(&none);
     (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
-    for (int i = 0; i < 3; i++)
-        if (stdio[i] >= 0)
-            (void)dup2(stdio[i], i);
+    for (int i = RUNTIME_STDIN; i <= RUNTIME_STDERR; i++)
+        if (fds[i] >= 0)
+            (void)dup2(fds[i], i);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(127);
@@ -56,8 +56,8 @@ child(const struct grant_payload *payload, const int stdio[3], pid_t parent)
     _exit(play(payload));
 }
 
-static enum err fake_start(const struct runtime_work *work, const int stdio[3], pid_t *init,
-                           struct error *e)
+static enum err fake_start(const struct runtime_work *work, const int fds[RUNTIME_FD_COUNT],
+                           pid_t *init, struct error *e)
 {
     AUTO(buf) struct buf bytes = { 0 };
     AUTO(arena) struct arena arena = { 0 };
@@ -72,7 +72,7 @@ static enum err fake_start(const struct runtime_work *work, const int stdio[3], 
     if (pid < 0)
         return err_errno(e, "fork");
     if (pid == 0)
-        child(&payload, stdio, parent);
+        child(&payload, fds, parent);
     *init = pid;
     return ERR_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/init.h"
 #include "agent/runtime/json_out.h"
 #include "base/map.h"
 
@@ -214,16 +215,24 @@ static void write_member_env(struct json_out *json, const struct grant *grant,
     write_env(json, "LOCAL_RANK=0"); /* one member has one container, and is alone in it */
 }
 
-/* `base` is the workload's own payload; a further command inherits its environment. */
+enum process_kind {
+    PROCESS_WORKLOAD, /* below berth-init */
+    PROCESS_COMMAND,
+    PROCESS_TERMINAL /* a command that has one */
+};
+
+/* A further command inherits the workload's environment. */
 static void write_process(struct json_out *json, const struct oci_config *config,
-                          const struct grant_payload *command, bool is_tty)
+                          const struct grant_payload *command, enum process_kind kind)
 {
-    json_bool(json, "terminal", is_tty);
+    json_bool(json, "terminal", kind == PROCESS_TERMINAL);
     json_open(json, "user", '{');
     json_int(json, "uid", 0);
     json_int(json, "gid", 0);
     json_close(json, '}');
     json_open(json, "args", '[');
+    if (kind == PROCESS_WORKLOAD)
+        json_text(json, NULL, INIT_PATH);
     for (uint32_t i = 0; i < command->arg_count; i++)
         json_str(json, NULL, command->args[i]);
     json_close(json, ']');
@@ -301,6 +310,8 @@ static void write_mounts(struct json_out *json, const struct oci_config *config)
                 shm > 0 ? shm : MIN_OF(SHM_DEFAULT_MIB, config->grant->memory_mib), false);
     write_tmpfs(json, "/tmp", config->grant->memory_mib,
                 true); /* counts as the workload's memory */
+    static const char *const init_options[] = { "bind", "ro", "nosuid", "nodev", NULL };
+    write_mount(json, STR(INIT_PATH), "bind", config->init, init_options);
     for (size_t i = 0; i < config->bind_count; i++) {
         const struct oci_bind *bind = &config->binds[i];
         const char *options[8] = { "bind", "nosuid", "nodev" };
@@ -391,7 +402,7 @@ static void write_resources(struct json_out *json, const struct oci_config *conf
         json_int(json, "swap", memory); /* of both together: no swap */
     json_close(json, '}');
     json_open(json, "pids", '{');
-    json_int(json, "limit", grant->pids_max);
+    json_int(json, "limit", (int64_t)grant->pids_max + 1); /* berth-init is not of the workload */
     json_close(json, '}');
     json_open(json, "cpu", '{');
     json_int(json, "quota", (int64_t)grant->cpu_milli * CPU_PERIOD_US / 1000);
@@ -461,23 +472,54 @@ static void write_linux(struct json_out *json, const struct oci_config *config)
     json_close(json, '}');
 }
 
+static struct str hostname_of(const struct oci_config *config)
+{
+    struct str hostname = config->payload->hostname;
+    return hostname.size > 0 ? hostname : STR("berth");
+}
+
 void oci_config_write(const struct oci_config *config, struct buf *out)
 {
     struct json_out json = { out, false };
-    struct str hostname = config->payload->hostname;
     json_open(&json, NULL, '{');
     json_text(&json, "ociVersion", "1.0.2");
     json_open(&json, "process", '{');
-    write_process(&json, config, config->payload, false);
+    write_process(&json, config, config->payload, PROCESS_WORKLOAD);
     json_close(&json, '}');
     json_open(&json, "root", '{');
     json_text(&json, "path", config->rootfs);
     json_bool(&json, "readonly", config->is_rootfs_read_only);
     json_close(&json, '}');
-    json_str(&json, "hostname", hostname.size > 0 ? hostname : STR("berth"));
+    json_str(&json, "hostname", hostname_of(config));
     write_mounts(&json, config);
     write_linux(&json, config);
     json_close(&json, '}');
+}
+
+/* Only what is a host name, so that a name cannot bring a line of its own. */
+static void add_host(struct buf *out, struct str name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        char c = name.data[i];
+        bool is_fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_';
+        if (!is_fine)
+            return;
+    }
+    if (name.size > 0)
+        buf_format(out, "127.0.0.1\t%.*s\n", STR_ARG(name));
+}
+
+void oci_hosts_write(const struct oci_config *config, struct buf *out)
+{
+    const struct grant_payload *payload = config->payload;
+    buf_add_text(out, "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n");
+    add_host(out, hostname_of(config));
+    if (config->grant->member_count != 1)
+        return;
+    for (uint32_t i = 0; i < payload->host_count; i++)
+        if (!str_eq(payload->hosts[i], hostname_of(config)))
+            add_host(out, payload->hosts[i]);
 }
 
 void oci_process_write(const struct oci_config *config, const struct grant_payload *command,
@@ -485,6 +527,6 @@ void oci_process_write(const struct oci_config *config, const struct grant_paylo
 {
     struct json_out json = { out, false };
     json_open(&json, NULL, '{');
-    write_process(&json, config, command, is_tty);
+    write_process(&json, config, command, is_tty ? PROCESS_TERMINAL : PROCESS_COMMAND);
     json_close(&json, '}');
 }

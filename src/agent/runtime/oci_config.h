@@ -34,6 +34,8 @@ struct oci_config {
     const char *rootfs;
     bool is_rootfs_read_only;
     const char *cgroup;
+    const char
+        *init; /* berth-init on the host: it is the first process, and starts the payload's */
     bool has_swap_limit;
     unsigned nofile_max; /* the host's hard limit: more is refused by the kernel */
     const struct oci_device *devices;
@@ -51,6 +53,12 @@ void oci_config_write(const struct oci_config *config, struct buf *out);
 /* Appends process.json for a further command in the same container, with the same limits on it. */
 void oci_process_write(const struct oci_config *config, const struct grant_payload *command,
                        bool is_tty, struct buf *out);
+
+/*
+ * Appends /etc/hosts: the workload's own name and, where it is the only member, every name that it was
+ * told of lead to the loopback. Names of other members are for the tenant's network to resolve.
+ */
+void oci_hosts_write(const struct oci_config *config, struct buf *out);
 
 /* True for names that a workload's own environment cannot set. */
 bool oci_is_reserved_env(struct str name);

@@ -19,6 +19,9 @@ struct runtime_work {
     enum cgroup_mode cgroup_mode;
 };
 
+/* Descriptors of a workload's first process: as in a shell, and where berth-init reports (init.h). */
+enum { RUNTIME_STDIN, RUNTIME_STDOUT, RUNTIME_STDERR, RUNTIME_REPORT, RUNTIME_FD_COUNT };
+
 struct runtime_exec {
     const char *process_file; /* in the bundle: an OCI process */
     const char *pid_file;
@@ -29,7 +32,7 @@ struct runtime_exec {
 struct runtime {
     const char *name;
     /* config.json is running when this returns; `init` is its first process, a child of ours. */
-    enum err (*start)(const struct runtime_work *work, const int stdio[3], pid_t *init,
+    enum err (*start)(const struct runtime_work *work, const int fds[RUNTIME_FD_COUNT], pid_t *init,
                       struct error *e);
     /* A further command in the same container; `pid` is a child of ours. */
     enum err (*exec)(const struct runtime_work *work, const struct runtime_exec *exec, pid_t *pid,

@@ -45,6 +45,7 @@ static void write_sample(struct written *w)
                                      .payload = &w->payload,
                                      .rootfs = "/root/fs",
                                      .cgroup = "/berth/x",
+                                     .init = "/host/berth-init",
                                      .has_swap_limit = true,
                                      .nofile_max = 20000,
                                      .devices = devices,
@@ -181,7 +182,8 @@ static void limits_are_the_grants(void **state)
     write_sample(&w);
     CHECK("memory", json_integer_value(at(w.root, "linux.resources.memory.limit")) == 256 << 20);
     CHECK("no swap", json_integer_value(at(w.root, "linux.resources.memory.swap")) == 256 << 20);
-    CHECK("pids", json_integer_value(at(w.root, "linux.resources.pids.limit")) == 100);
+    CHECK("pids", json_integer_value(at(w.root, "linux.resources.pids.limit")) ==
+                      w.grant.pids_max + 1); /* berth-init is not counted */
     CHECK("cpu", json_integer_value(at(w.root, "linux.resources.cpu.quota")) == 150000);
     CHECK("files", json_integer_value(at(w.root, "process.rlimits.0.hard")) == 20000);
     CHECK("core", json_integer_value(at(w.root, "process.rlimits.1.hard")) == 0);
@@ -234,12 +236,31 @@ static void reserved_names_are_the_grants(void **state)
         }
 }
 
+static void the_first_process_is_berth_init(void **state)
+{
+    (void)state;
+    AUTO(written) struct written w = { 0 };
+    write_sample(&w);
+    CHECK("first", strcmp(json_string_value(at(w.root, "process.args.0")), "/dev/berth-init") == 0);
+    CHECK("then the payload's",
+          strcmp(json_string_value(at(w.root, "process.args.1")), "/bin/sh") == 0);
+    const json_t *mounts = json_object_get(w.root, "mounts");
+    const json_t *found = NULL;
+    for (size_t i = 0; i < json_array_size(mounts); i++)
+        if (array_has(at(json_array_get(mounts, i), "options"), "bind") && found == NULL)
+            found = json_array_get(mounts, i);
+    CHECK("where it is",
+          strcmp(json_string_value(at(found, "destination")), "/dev/berth-init") == 0);
+    CHECK("whose it is", strcmp(json_string_value(at(found, "source")), "/host/berth-init") == 0);
+    CHECK("nobody can write", array_has(at(found, "options"), "ro"));
+}
+
 static void strings_survive_json(void **state)
 {
     (void)state;
     AUTO(written) struct written w = { 0 };
     write_sample(&w);
-    const json_t *arg = at(w.root, "process.args.2");
+    const json_t *arg = at(w.root, "process.args.3");
     CHECK("controls and quotes",
           json_string_length(arg) == args[2].size &&
               memcmp(json_string_value(arg), args[2].data, args[2].size) == 0);
@@ -254,6 +275,8 @@ static void a_command_gets_no_more_than_the_workload(void **state)
     oci_process_write(&w.config, &w.payload, true, &text);
     json_t *process = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
     CHECK("parses", process != NULL);
+    CHECK("no first process of its own",
+          strcmp(json_string_value(at(process, "args.0")), "/bin/sh") == 0);
     CHECK("terminal", json_is_true(json_object_get(process, "terminal")));
     CHECK("no_new_privs", json_is_true(json_object_get(process, "noNewPrivileges")));
     CHECK("the same rights", json_equal(json_object_get(process, "capabilities"),
@@ -272,6 +295,7 @@ int main(void)
         cmocka_unit_test(limits_are_the_grants),
         cmocka_unit_test(mounts_are_ours),
         cmocka_unit_test(reserved_names_are_the_grants),
+        cmocka_unit_test(the_first_process_is_berth_init),
         cmocka_unit_test(strings_survive_json),
         cmocka_unit_test(a_command_gets_no_more_than_the_workload),
     };
