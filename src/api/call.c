@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "wire/hidden.h"
 #include "wire/spec_json.h"
 
 /* ---- what was asked ------------------------------------------------------------------------ */
@@ -67,9 +68,44 @@ enum err call_body(const struct call *c, void *spec, struct error *e)
     return spec_decode(c->request->route->request, c->request->body, call_arena(c), spec, e);
 }
 
-/* ETags are "VERSION"; a list of them is more than we ever gave out. */
-static enum err parse_if_match(struct str text, uint64_t *out, struct error *e)
+/* NULL: an operator. */
+static const uint8_t *call_hide_key(const struct call *c)
 {
+    return c->context->actor.role == ROLE_MEMBER ? call_state(c)->id_key : NULL;
+}
+
+struct wire_names call_names(const struct call *c)
+{
+    struct wire_names names = wire_names_of(call_state(c));
+    names.hide_key = call_hide_key(c);
+    return names;
+}
+
+struct wire_names call_names_copy(const struct call *c)
+{
+    struct wire_names names = wire_names_copy(call_state(c), call_arena(c));
+    const uint8_t *key = call_hide_key(c);
+    if (key != NULL) {
+        uint8_t *copy = arena_new(call_arena(c), 1, sizeof(call_state(c)->id_key));
+        memcpy(copy, key, sizeof(call_state(c)->id_key));
+        names.hide_key = copy;
+    }
+    return names;
+}
+
+enum err call_cursor(const struct call *c, uint64_t *out, struct error *e)
+{
+    int64_t after = 0;
+    enum err rc = call_param_i64(c, "after", 0, INT64_MAX, &after, e);
+    if (rc == ERR_OK)
+        *out = hidden_reveal(call_hide_key(c), (uint64_t)after);
+    return rc;
+}
+
+/* ETags are "VERSION"; a list of them is more than we ever gave out. */
+static enum err parse_if_match(const struct call *c, uint64_t *out, struct error *e)
+{
+    struct str text = c->request->if_match;
     int64_t version = 0;
 
     *out = 0;
@@ -79,7 +115,7 @@ static enum err parse_if_match(struct str text, uint64_t *out, struct error *e)
     if (!is_quoted ||
         !str_to_i64((struct str){ text.data + 1, text.size - 2 }, 1, INT64_MAX, &version))
         return err_field(e, "If-Match", "If-Match: must be one ETag as it was given out");
-    *out = (uint64_t)version;
+    *out = hidden_reveal(call_hide_key(c), (uint64_t)version);
     return ERR_OK;
 }
 
@@ -92,7 +128,7 @@ enum err call_command(struct call *c, enum command_type type, struct error *e)
                                  .actor = c->context->actor,
                                  .request = c->request->request,
                                  .target = { .deadline_s = UNSET } };
-    return parse_if_match(c->request->if_match, &command->if_match, e);
+    return parse_if_match(c, &command->if_match, e);
 }
 
 /* ---- who may see what ---------------------------------------------------------------------- */
@@ -186,11 +222,11 @@ static void call_json(struct call *c)
 
 void call_answer(struct call *c, const struct schema *schema, const void *view, uint64_t version)
 {
-    const struct wire_names names = wire_names_of(call_state(c));
+    const struct wire_names names = call_names(c);
     struct json_writer w = json_writer_of(&c->answer->body);
 
     call_json(c);
-    c->answer->version = version;
+    c->answer->version = hidden_of(names.hide_key, version);
     schema_encode(&w, schema, view, WIRE_PUBLIC, &names);
     buf_add_char(&c->answer->body, '\n');
 }
@@ -220,7 +256,9 @@ void call_text(struct call *c, const char *content_type)
 
 enum err call_list_begin(struct call *c, struct list *list, struct error *e)
 {
-    *list = (struct list){ .w = json_writer_of(&c->answer->body), .after = call_param(c, "after") };
+    *list = (struct list){ .w = json_writer_of(&c->answer->body),
+                           .names = { .hide_key = call_hide_key(c) },
+                           .after = call_param(c, "after") };
     enum err rc = call_limit(c, &list->limit, e);
     if (rc != ERR_OK)
         return rc;
@@ -248,7 +286,7 @@ bool list_wants(struct list *list, const char *id)
 void list_add(struct list *list, const struct schema *schema, const void *view)
 {
     list->count++;
-    schema_encode(&list->w, schema, view, WIRE_PUBLIC, NULL);
+    schema_encode(&list->w, schema, view, WIRE_PUBLIC, &list->names);
 }
 
 enum err call_list_end(struct call *c, struct list *list, struct error *e)

@@ -60,6 +60,13 @@ enum err call_node(const struct call *c, struct str name, struct node **out, str
 enum err call_workload(const struct call *c, struct str text, struct workload **out,
                        struct error *e) MUST_CHECK;
 
+/* Names for what this caller reads; tenants see no number that counts for everybody. */
+struct wire_names call_names(const struct call *c);
+/* The same for a worker, in the arena of the request. */
+struct wire_names call_names_copy(const struct call *c);
+/* The `after` of a list whose cursors are keys of the store. */
+enum err call_cursor(const struct call *c, uint64_t *out, struct error *e) MUST_CHECK;
+
 /* ---- answers ------------------------------------------------------------------------------- */
 
 void call_answer(struct call *c, const struct schema *schema, const void *view, uint64_t version);
@@ -70,6 +77,7 @@ void call_text(struct call *c, const char *content_type);
 /* A list: begun, filled row by row, ended with the cursor of the next page if there is one. */
 struct list {
     struct json_writer w;
+    struct wire_names names; /* only what hides numbers: views have names already */
     size_t limit;
     size_t count;
     struct str after;           /* cursor given; data NULL: none, or found already */

@@ -43,7 +43,7 @@ static void add_row(struct call *c, struct list *list, const struct project *pro
 
 enum err list_tenants(struct call *c, struct error *e)
 {
-    const struct wire_names names = wire_names_of(call_state(c));
+    const struct wire_names names = call_names(c);
     struct list list;
     enum err rc = call_list_begin(c, &list, e);
     if (rc != ERR_OK)
@@ -57,7 +57,7 @@ enum err list_tenants(struct call *c, struct error *e)
 
 enum err list_projects(struct call *c, struct error *e)
 {
-    const struct wire_names names = wire_names_of(call_state(c));
+    const struct wire_names names = call_names(c);
     struct str path = call_param(c, "path");
     struct project *tenant = NULL;
     struct project *root = NULL;
@@ -80,6 +80,17 @@ enum err list_projects(struct call *c, struct error *e)
     return call_list_end(c, &list, e);
 }
 
+/* A slash ends a part of the target, whether it is escaped or not: paths come as "amber:vision". */
+static struct str path_of_route(const struct call *c)
+{
+    struct str path = str_copy(call_arena(c), c->request->params[0]);
+
+    for (char *at = (char *)(uintptr_t)path.data; at < path.data + path.size; at++) /* our copy */
+        if (*at == ':')
+            *at = '/';
+    return path;
+}
+
 enum err get_tenant(struct call *c, struct error *e)
 {
     struct project *tenant = NULL;
@@ -93,7 +104,7 @@ enum err get_tenant(struct call *c, struct error *e)
 enum err get_project(struct call *c, struct error *e)
 {
     struct project *project = NULL;
-    enum err rc = call_project(c, c->request->params[0], &project, e);
+    enum err rc = call_project(c, path_of_route(c), &project, e);
 
     if (rc == ERR_OK)
         answer_project(c, project);
@@ -154,7 +165,7 @@ enum err update_tenant(struct call *c, struct error *e)
 enum err update_project(struct call *c, struct error *e)
 {
     struct project *project = NULL;
-    enum err rc = call_project(c, c->request->params[0], &project, e);
+    enum err rc = call_project(c, path_of_route(c), &project, e);
 
     return rc == ERR_OK ? update(c, project, e) : rc;
 }
@@ -195,7 +206,7 @@ enum err remove_tenant(struct call *c, struct error *e)
 enum err remove_project(struct call *c, struct error *e)
 {
     struct project *project = NULL;
-    enum err rc = call_project(c, c->request->params[0], &project, e);
+    enum err rc = call_project(c, path_of_route(c), &project, e);
 
     return rc == ERR_OK ? remove_it(c, project, e) : rc;
 }

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "wire/event_json.h"
+#include "wire/hidden.h"
 #include "wire/resource.h"
 
 struct page {
@@ -179,7 +180,8 @@ static enum err run_list(struct page *page, struct query *connection, struct err
         return rc;
     json_end_array(&page->w);
     /* A full page may be the last: then the next one is empty. */
-    (void)snprintf(cursor, sizeof(cursor), "%" PRIu64, page->last);
+    (void)snprintf(cursor, sizeof(cursor), "%" PRIu64,
+                   hidden_of(page->query->names.hide_key, page->last));
     if (page->count == page->query->page.limit)
         json_put_text(&page->w, "next", cursor);
     json_end_object(&page->w);

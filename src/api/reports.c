@@ -86,21 +86,19 @@ static enum err ask_store(struct call *c, enum api_query_kind kind, struct error
 {
     struct api_query *query = &c->result->query;
     struct project *tenant = NULL;
-    int64_t after = 0;
     enum err rc = call_tenant_param(c, &tenant, e);
     if (rc == ERR_OK)
         rc = call_limit(c, &query->page.limit, e);
     if (rc == ERR_OK)
-        rc = call_param_i64(c, "after", 0, INT64_MAX, &after, e);
+        rc = call_cursor(c, &query->page.after, e);
     if (rc != ERR_OK)
         return rc;
 
     c->result->outcome = API_QUERY;
     query->kind = kind;
-    query->page.after = (uint64_t)after;
     if (tenant != NULL)
         query->page.tenant = tenant->r.id;
-    query->names = wire_names_copy(call_state(c), call_arena(c));
+    query->names = call_names_copy(c);
     query->arena = call_arena(c);
     return ERR_OK;
 }
@@ -150,6 +148,14 @@ enum err watch_events(struct call *c, struct error *e)
     if (tenant != NULL)
         feed->tenant = tenant->r.id;
     feed->has_after = call_param(c, "after").data != NULL;
+    feed->after = (uint64_t)after;
+    /* What an EventSource sends by itself when it comes back: newer than what its address says. */
+    struct str last = c->request->last_event_id;
+    if (last.size == 0)
+        return ERR_OK;
+    if (!str_to_i64(last, 0, INT64_MAX, &after))
+        return err_field(e, "Last-Event-ID", "Last-Event-ID: must be the id of an event");
+    feed->has_after = true;
     feed->after = (uint64_t)after;
     return ERR_OK;
 }

@@ -117,6 +117,8 @@ static enum err parse_filter(const struct call *c, struct filter *filter, struct
 
     filter->project = project.data != NULL ? found : NULL;
     filter->user = call_param(c, "user");
+    if (label.data != NULL && memchr(label.data, '=', label.size) == NULL)
+        return err_field(e, "label", "label: NAME=VALUE is wanted");
     filter->label_name = str_cut(&label, '=');
     filter->label_value = label;
     filter->has_array = array.data != NULL;
@@ -196,10 +198,9 @@ static enum err list_live(struct call *c, const struct filter *filter, struct er
 static enum err list_history(struct call *c, const struct filter *filter, struct error *e)
 {
     struct api_query *query = &c->result->query;
-    int64_t after = 0;
     enum err rc = call_limit(c, &query->page.limit, e);
     if (rc == ERR_OK)
-        rc = call_param_i64(c, "after", 0, INT64_MAX, &after, e);
+        rc = call_cursor(c, &query->page.after, e);
     if (rc != ERR_OK)
         return rc;
     if (filter->states != 0 || filter->has_array || filter->user.data != NULL ||
@@ -208,14 +209,13 @@ static enum err list_history(struct call *c, const struct filter *filter, struct
 
     c->result->outcome = API_QUERY;
     query->kind = API_QUERY_WORKLOADS;
-    query->page.after = (uint64_t)after;
     if (filter->tenant != NULL)
         query->page.tenant = filter->tenant->r.id;
     if (filter->project != NULL) {
         query->page.tenant = filter->project->tenant->r.id;
         query->page.project = filter->project->r.id;
     }
-    query->names = wire_names_copy(call_state(c), call_arena(c));
+    query->names = call_names_copy(c);
     query->arena = call_arena(c);
     return ERR_OK;
 }
@@ -244,7 +244,7 @@ static enum err ask_store(struct call *c, struct error *e)
     c->result->outcome = API_QUERY;
     query->kind = API_QUERY_WORKLOAD;
     query->tenant = c->context->actor.tenant;
-    query->names = wire_names_copy(call_state(c), call_arena(c));
+    query->names = call_names_copy(c);
     query->arena = call_arena(c);
     return ERR_OK;
 }

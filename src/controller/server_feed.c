@@ -16,7 +16,7 @@ struct feed_subscriber {
     struct api_feed feed;
     bool is_live;
     bool is_paging;
-    uint64_t after;
+    uint64_t after;        /* in the numbers of this feed: feed_sequence() */
     uint64_t caught_up_at; /* what was published when the page was asked for */
     struct feed_subscriber *next, *prev;
     /* of the page a worker reads */
@@ -83,7 +83,7 @@ static void event_line(const struct event *event, enum feed_view view,
     feed_encode(event, view, names, &data);
     while (data.size > 0 && data.data[data.size - 1] == '\n')
         data.data[--data.size] = '\0';
-    buf_format(&id, "%llu", (unsigned long long)event->sequence);
+    buf_format(&id, "%llu", (unsigned long long)feed_sequence(event, view));
     http_event_format(out, buf_str(&id), str_of(event_name(event->type)), buf_str(&data));
 }
 
@@ -96,7 +96,7 @@ static enum err page_row(void *arg, const struct store_row *row, struct error *e
     if (rc != ERR_OK)
         return rc;
     subscriber->page_rows++;
-    subscriber->after = row->sequence;
+    subscriber->after = feed_sequence(&event, subscriber->feed.view);
     if (feed_wants(&subscriber->feed, NULL, &event))
         event_line(&event, subscriber->feed.view, &subscriber->names, &subscriber->page);
     return ERR_OK;
@@ -150,8 +150,13 @@ static void page_done(void *arg)
 static void page_next(struct feed_subscriber *subscriber)
 {
     arena_reset(&subscriber->arena);
-    subscriber->names =
-        wire_names_copy(engine_state(subscriber->server->berthd->engine), &subscriber->arena);
+    const struct state *state = engine_state(subscriber->server->berthd->engine);
+    subscriber->names = wire_names_copy(state, &subscriber->arena);
+    if (subscriber->feed.view == FEED_TENANT) {
+        uint8_t *key = arena_new(&subscriber->arena, 1, sizeof(state->id_key));
+        memcpy(key, state->id_key, sizeof(state->id_key));
+        subscriber->names.hide_key = key;
+    }
     subscriber->page_rows = 0;
     subscriber->caught_up_at = subscriber->server->published;
     subscriber->is_paging = true;
@@ -194,27 +199,42 @@ void feed_start(struct exchange *exchange)
     page_next(subscriber);
 }
 
+/* One event as one kind of reader sees it, made when the first of them wants it. */
+struct feed_copy {
+    struct buf line, id;
+};
+
+static void feed_copy_fill(struct feed_copy *copy, const struct state *state,
+                           const struct event *event, enum feed_view view)
+{
+    struct wire_names names = wire_names_of(state);
+    if (copy->line.size > 0)
+        return;
+    names.hide_key = view == FEED_TENANT ? state->id_key : NULL;
+    event_line(event, view, &names, &copy->line);
+    buf_format(&copy->id, "%llu", (unsigned long long)feed_sequence(event, view));
+}
+
 void feeds_publish(struct server *server, const struct event *event)
 {
     const struct state *state = engine_state(server->berthd->engine);
-    AUTO(buf) struct buf tenant_line = { 0 };
-    AUTO(buf) struct buf operator_line = { 0 };
-    AUTO(buf) struct buf id = { 0 };
+    struct feed_copy copies[] = {
+        [FEED_TENANT] = { .line = { 0 } }, [FEED_OPERATOR] = { .line = { 0 } }
+    };
     struct feed_subscriber *next = NULL;
     for (struct feed_subscriber *s = server->feeds; s != NULL; s = next) {
         next = s->next;
         struct http_request *http = exchange_http(s->exchange);
         if (!s->is_live || http == NULL || !feed_wants(&s->feed, state, event))
             continue;
-        struct buf *line = s->feed.view == FEED_TENANT ? &tenant_line : &operator_line;
-        if (line->size == 0) {
-            struct wire_names names = wire_names_of(state);
-            event_line(event, s->feed.view, &names, line);
-        }
-        if (id.size == 0)
-            buf_format(&id, "%llu", (unsigned long long)event->sequence);
-        if (http_feed_send(http, buf_str(line), buf_str(&id)) != ERR_OK)
+        struct feed_copy *copy = &copies[s->feed.view];
+        feed_copy_fill(copy, state, event, s->feed.view);
+        if (http_feed_send(http, buf_str(&copy->line), buf_str(&copy->id)) != ERR_OK)
             s->is_live = false; /* dropped with a resume point; its end follows */
+    }
+    for (size_t i = 0; i < COUNT_OF(copies); i++) {
+        buf_done(&copies[i].line);
+        buf_done(&copies[i].id);
     }
 }
 

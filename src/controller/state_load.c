@@ -21,6 +21,7 @@ enum err state_decode_row(void *arg, const struct store_row *row, struct arena *
         .actor = row->actor,
         .request = row->request,
         .tenant = row->tenant,
+        .tenant_sequence = row->tenant_sequence,
     };
     return event_body_decode(row->body, arena, out, e);
 }

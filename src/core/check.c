@@ -9,8 +9,7 @@ enum err decide_match(const struct decision *d, uint64_t version, struct error *
     if (seen == 0 || seen == version)
         return ERR_OK;
     return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT,
-                     "changed since it was read (version %llu, now %llu); read it again",
-                     (unsigned long long)seen, (unsigned long long)version);
+                     "changed since it was read; read it again"); /* versions are not for tenants */
 }
 
 enum err not_found(struct error *e, const char *what, struct str name)

@@ -166,6 +166,15 @@ static struct id event_node(const struct engine *engine, const struct event *eve
     return node;
 }
 
+/* The number evolve() will have counted to: a tenant's feed begins with its own creation. */
+static uint64_t tenant_sequence_of(const struct state *state, const struct event *event)
+{
+    if (id_is_none(event->tenant))
+        return 0;
+    const struct project *project = state_project(state, event->tenant);
+    return project != NULL ? project->tenant->last_sequence + 1 : 1;
+}
+
 /* Numbers an event, makes it part of the open batch and lets the state and the scheduler follow. */
 static void engine_apply(struct engine *engine, const struct event *decided,
                          const struct command *command)
@@ -177,6 +186,7 @@ static void engine_apply(struct engine *engine, const struct event *decided,
         numbered.actor = command->actor;
     event_copy(&batch->arena, &numbered, event);
     event->sequence = engine->state->sequence + 1;
+    event->tenant_sequence = tenant_sequence_of(engine->state, event);
     event->at = command->now;
     event->wall = command->wall;
     event->request = command->request;
@@ -371,6 +381,13 @@ static void engine_flush(struct engine *engine)
     engine->seams.commit(engine->seams.arg, &batch->handed);
 }
 
+/* What was decoded for commands that decided nothing (heartbeats, reports of no change) goes. */
+static void engine_rest(struct engine *engine)
+{
+    if (batch_is_empty(engine->open))
+        arena_reset(&engine->open->arena);
+}
+
 static bool engine_is_due(struct mono at, struct mono now)
 {
     return !mono_before(now, at);
@@ -385,6 +402,7 @@ bool engine_turn(struct engine *engine, size_t budget)
             engine->is_probing = true;
             engine_flush(engine);
         }
+        engine_rest(engine);
         return false;
     }
     if (engine_is_due(core_next_deadline(engine->sched), now)) {
@@ -399,6 +417,7 @@ bool engine_turn(struct engine *engine, size_t budget)
     bool more = engine_schedule(engine, budget);
     if (engine->flying == NULL && !batch_is_empty(engine->open))
         engine_flush(engine);
+    engine_rest(engine);
     return more;
 }
 

@@ -123,7 +123,8 @@ struct event {
     struct wall wall;
     struct actor actor;
     struct id request;
-    struct id tenant; /* whose feed it belongs to; none: operators only */
+    struct id tenant;         /* whose feed it belongs to; none: operators only */
+    uint64_t tenant_sequence; /* its number in that feed: 1, 2, 3, ...; 0: in none */
     union {
         struct controller_started controller_started;
         struct settings_record settings;

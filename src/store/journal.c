@@ -23,11 +23,15 @@ static void put_id(struct buf *out, struct id id)
     put_u64(out, id.lo);
 }
 
+/* Beside the version: a tenant's sequence follows the tenant. Rows written before have none, and
+ * their checks stay what they were. */
+static const uint64_t has_tenant_sequence = UINT64_C(1) << 32;
+
 void journal_encode(struct buf *out, const struct store_row *row)
 {
     put_u64(out, row->sequence);
     put_u64(out, (uint64_t)row->type);
-    put_u64(out, row->version);
+    put_u64(out, row->version | (row->tenant_sequence != 0 ? has_tenant_sequence : 0));
     put_u64(out, (uint64_t)row->at.ns);
     put_u64(out, (uint64_t)row->wall.ns);
     put_str(out, str_of(enum_name(&role_names, row->actor.role)));
@@ -37,6 +41,8 @@ void journal_encode(struct buf *out, const struct store_row *row)
     put_str(out, row->actor.name);
     put_id(out, row->request);
     put_id(out, row->tenant);
+    if (row->tenant_sequence != 0)
+        put_u64(out, row->tenant_sequence);
     put_str(out, row->object);
     put_str(out, row->body);
 }
@@ -89,7 +95,9 @@ bool journal_decode(struct str *bytes, struct store_row *out)
                   cut_id(bytes, &row.actor.tenant) && cut_id(bytes, &row.actor.token) &&
                   cut_id(bytes, &row.actor.node) && cut_str(bytes, &row.actor.name) &&
                   cut_id(bytes, &row.request) && cut_id(bytes, &row.tenant) &&
+                  ((version & has_tenant_sequence) == 0 || cut_u64(bytes, &row.tenant_sequence)) &&
                   cut_str(bytes, &row.object) && cut_str(bytes, &row.body);
+    version &= ~has_tenant_sequence;
     if (!is_row || type > UINT32_MAX || version > UINT32_MAX)
         return false;
     (void)enum_parse(&role_names, role, &role_value); /* unnamed: ROLE_NONE */
@@ -132,6 +140,7 @@ struct store_row journal_row_of(const struct store_event *event)
         .actor = ev->actor,
         .request = ev->request,
         .tenant = ev->tenant,
+        .tenant_sequence = ev->tenant_sequence,
         .object = event->object,
         .body = event->body,
     };

@@ -177,6 +177,19 @@ static enum err grow_ledger(void *to, const struct ledger_row *by, struct error 
     return ERR_OK;
 }
 
+/* A journal older than these numbers has none: then they are counted again. */
+static uint64_t tenant_sequence_of(const struct memory_store *store, const struct event *event)
+{
+    if (id_is_none(event->tenant) || event->tenant_sequence != 0)
+        return event->tenant_sequence;
+    for (size_t i = store->audit.count; i > 0; i--) {
+        const struct memory_audit *kept = store->audit.items[i - 1];
+        if (id_eq(kept->row.tenant, event->tenant))
+            return kept->tenant_sequence + 1;
+    }
+    return 1;
+}
+
 static enum err add_audit(void *to, const struct audit_entry *entry, struct error *e)
 {
     struct memory_store *store = to;
@@ -195,6 +208,7 @@ static enum err add_audit(void *to, const struct audit_entry *entry, struct erro
     memory_keep(&kept->row.actor.name);
     memory_keep(&kept->row.object);
     kept->type = ev->type;
+    kept->tenant_sequence = tenant_sequence_of(store, ev);
     const struct memory_allocation *allocation =
         id_map_get(&store->allocations_by_id, entry->allocation);
     kept->workload = entry->workload;

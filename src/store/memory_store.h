@@ -21,6 +21,7 @@ struct memory_usage {
 struct memory_audit {
     struct audit_row row; /* the body is in the journal as long as that keeps it */
     enum event_type type;
+    uint64_t tenant_sequence;
     struct id project, workload;
 };
 

@@ -109,17 +109,21 @@ static enum err events(struct query *query, const struct query_page *page, store
                        void *arg, struct error *e)
 {
     struct memory_store *store = store_of(query);
+    bool is_all = id_is_none(page->tenant);
     enum err rc = ERR_OK;
     size_t left = page->limit;
     for (size_t i = 0; rc == ERR_OK && left > 0 && i < store->audit.count; i++) {
-        const struct audit_row *row = &store->audit.items[i]->row;
-        if (row->key <= page->after || !wants(&page->tenant, row->tenant))
+        const struct memory_audit *kept = store->audit.items[i];
+        uint64_t number = is_all ? kept->row.key : kept->tenant_sequence;
+        if (number <= page->after || !wants(&page->tenant, kept->row.tenant))
             continue;
-        const struct store_row *stored = journal_row(store, row->key);
+        const struct store_row *stored = journal_row(store, kept->row.key);
         if (stored == NULL)
             return err_set(e, ERR_NOT_FOUND, "event %llu is no longer kept",
-                           (unsigned long long)row->key);
-        rc = each(arg, stored, e);
+                           (unsigned long long)kept->row.key);
+        struct store_row row = *stored;
+        row.tenant_sequence = kept->tenant_sequence;
+        rc = each(arg, &row, e);
         left--;
     }
     return rc;

@@ -239,6 +239,21 @@ static enum err archived_row(struct sqlite_query *query, uint64_t sequence,
     return ERR_OK;
 }
 
+/* Gives a row out with the number that the feed knows it by. */
+struct numbered {
+    uint64_t tenant_sequence;
+    store_row_fn *each;
+    void *arg;
+};
+
+static enum err with_number(void *arg, const struct store_row *stored, struct error *e)
+{
+    const struct numbered *numbered = arg;
+    struct store_row row = *stored;
+    row.tenant_sequence = numbered->tenant_sequence;
+    return numbered->each(numbered->arg, &row, e);
+}
+
 static enum err give_event(struct sqlite_query *query, uint64_t sequence, store_row_fn *each,
                            void *arg, struct error *e)
 {
@@ -271,7 +286,9 @@ static enum err each_event(struct sqlite_query *query, const struct query_page *
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
     while (rc == ERR_OK && has_row) {
-        rc = give_event(query, sql_get_u64(&call), each, arg, e);
+        uint64_t sequence = sql_get_u64(&call);
+        struct numbered numbered = { sql_get_u64(&call), each, arg };
+        rc = give_event(query, sequence, with_number, &numbered, e);
         if (rc == ERR_OK)
             rc = sql_next(&call, &has_row, e);
     }

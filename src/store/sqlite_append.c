@@ -27,6 +27,7 @@ static enum err add_row(struct sqlite_store *store, const struct store_row *row,
     bind_actor(&call, &row->actor);
     sql_id(&call, row->request);
     sql_id(&call, row->tenant);
+    sql_u64(&call, row->tenant_sequence);
     sql_text(&call, row->object);
     sql_text(&call, row->body);
     sql_u64(&call, *check);

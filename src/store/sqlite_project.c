@@ -149,6 +149,7 @@ static enum err add_audit(void *to, const struct audit_entry *entry, struct erro
     sql_id(&call, entry->project);
     sql_id(&call, entry->workload);
     sql_id(&call, entry->allocation);
+    sql_u64(&call, ev->tenant_sequence);
     return sql_run(&call, e);
 }
 

@@ -18,6 +18,7 @@ struct store_row journal_row_read(struct sql_call *call, uint64_t *check)
     row.actor.name = sql_get_text(call);
     row.request = sql_get_id(call);
     row.tenant = sql_get_id(call);
+    row.tenant_sequence = sql_get_u64(call);
     row.object = sql_get_text(call);
     row.body = sql_get_text(call);
     *check = sql_get_u64(call);

@@ -2,7 +2,7 @@
 
 #define JOURNAL_COLUMNS                                                                            \
     "sequence, type, version, at_ns, wall_ns, role, actor_tenant, actor_token, actor_node, "       \
-    "actor_name, request, tenant, object, body, check_value"
+    "actor_name, request, tenant, tenant_sequence, object, body, check_value"
 
 #define WORKLOAD_COLUMNS                                                                           \
     "w.key, w.id, w.array_id, w.array_index, w.project, w.tenant, w.name, w.user, "                \
@@ -50,7 +50,7 @@ const char *const store_statements[ST_COUNT] = {
     [ST_CLOCK_READ] = "SELECT boot_id, boottime_ns, mono_ns, wall_ns FROM store_clock WHERE id = 1",
 
     [ST_JOURNAL_ADD] =
-        "INSERT INTO journal (" JOURNAL_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO journal (" JOURNAL_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [ST_JOURNAL_AFTER] =
         "SELECT " JOURNAL_COLUMNS " FROM journal WHERE sequence > ? ORDER BY sequence",
     [ST_JOURNAL_CHECK] = "SELECT check_value FROM journal WHERE sequence = ?",
@@ -129,10 +129,13 @@ const char *const store_statements[ST_COUNT] = {
         "DO UPDATE SET milli_ms = milli_ms + excluded.milli_ms, "
         "amount_micros = amount_micros + excluded.amount_micros, "
         "segments = segments + excluded.segments",
-    /* ?12 project, ?13 workload, ?14 allocation: what is missing follows from what is known. */
+    /* ?12 project, ?13 workload, ?14 allocation: what is missing follows from what is known. ?15 is the
+     * tenant's sequence; 0 only when a journal older than those numbers is projected again. */
     [ST_AUDIT_ADD] =
         "INSERT INTO audit SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-        "coalesce(?12, w.project, a.project), coalesce(w.key, a.workload_key) "
+        "coalesce(?12, w.project, a.project), coalesce(w.key, a.workload_key), "
+        "CASE WHEN ?9 IS NULL THEN 0 WHEN ?15 > 0 THEN ?15 ELSE 1 + "
+        "coalesce((SELECT max(tenant_sequence) FROM audit WHERE tenant = ?9), 0) END "
         "FROM (SELECT 1) LEFT JOIN workloads w ON w.id = ?13 "
         "LEFT JOIN allocations a ON a.id = ?14 AND a.state <> 'ended'",
 
@@ -166,10 +169,10 @@ const char *const store_statements[ST_COUNT] = {
     [ST_QUERY_AUDIT_WORKLOAD] = AUDIT("workload_key = " WORKLOAD_KEY MORE_FILTERS),
     /* Which events a feed has is known from the audit; their rows may be live or archived. */
     [ST_QUERY_EVENTS] =
-        "SELECT sequence FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+        "SELECT sequence, tenant_sequence FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
     [ST_QUERY_EVENTS_TENANT] =
-        "SELECT sequence FROM audit WHERE tenant = ?3 AND sequence > ?1 "
-        "ORDER BY sequence LIMIT ?2",
+        "SELECT sequence, tenant_sequence FROM audit WHERE tenant = ?3 AND tenant_sequence > ?1 "
+        "ORDER BY tenant_sequence LIMIT ?2",
     [ST_QUERY_TOTALS] =
         "SELECT project, class_number, milli_ms, amount_micros, segments FROM ledger "
         "WHERE ?1 IS NULL OR project = ?1 ORDER BY project, class_number",

@@ -58,6 +58,7 @@ struct store_row {
     struct actor actor;
     struct id request;
     struct id tenant;
+    uint64_t tenant_sequence; /* 0: in no feed, or written before feeds had numbers of their own */
     struct str object;
     struct str body;
 };

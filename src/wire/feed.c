@@ -25,6 +25,11 @@ static void encode_actor(struct json_writer *w, const struct actor *actor, enum 
     json_end_object(w);
 }
 
+uint64_t feed_sequence(const struct event *event, enum feed_view view)
+{
+    return view == FEED_TENANT ? event->tenant_sequence : event->sequence;
+}
+
 void feed_encode(const struct event *event, enum feed_view view, const struct wire_names *names,
                  struct buf *out)
 {
@@ -34,7 +39,7 @@ void feed_encode(const struct event *event, enum feed_view view, const struct wi
     struct json_writer w = json_writer_of(out);
 
     json_begin_object(&w);
-    json_put_u64(&w, "sequence", event->sequence);
+    json_put_u64(&w, "sequence", feed_sequence(event, view));
     json_put_text(&w, "type", event_name(event->type));
     json_put_text(&w, "at", wall_text(event->wall, at));
     struct str object = event_object(event, text);

@@ -14,6 +14,9 @@ enum feed_view { FEED_TENANT, FEED_OPERATOR };
 /* False when an event is of no interest to that view; it still counts in the sequence. */
 bool feed_shows(const struct event *event, enum feed_view view);
 
+/* Its number in such a feed: tenants have their own, so that nobody counts what others do. */
+uint64_t feed_sequence(const struct event *event, enum feed_view view);
+
 /* Appends one line: {"sequence":..,"type":..,"at":..,"object":..,"actor":..,"data":{..}}. */
 void feed_encode(const struct event *event, enum feed_view view, const struct wire_names *names,
                  struct buf *out);

@@ -19,18 +19,16 @@ static const struct field class_record_fields[] = {
     { F(I64, memory_mib) },
     { F(ENUM, slicing), .names = &slicing_names },
     { F(I64, price_micros_per_hour) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema class_record_schema = SCHEMA("ClassRecord", class_record_fields, "a class");
 #undef OF
 
 #define OF struct pool_record
 static const struct field pool_record_fields[] = {
-    { F(ID, id), .id_kind = ID_POOL },
-    { F(STR, name) },
-    { F_AS("class", CLASS, class_number) },
-    { F(ENUM, site), .names = &site_kind_names },
-    { F(U64, version) },
+    { F(ID, id), .id_kind = ID_POOL },          { F(STR, name) },
+    { F_AS("class", CLASS, class_number) },     { F(ENUM, site), .names = &site_kind_names },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema pool_record_schema = SCHEMA("PoolRecord", pool_record_fields, "a pool");
 #undef OF
@@ -56,7 +54,7 @@ static const struct field profile_record_fields[] = {
     { F(STR, description) },
     { F(STRUCT, request), .schema = &request_schema },
     { F(STR_LIST, pools) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema profile_record_schema =
     SCHEMA("ProfileRecord", profile_record_fields, "a profile");
@@ -95,7 +93,7 @@ static const struct field project_record_fields[] = {
     { F(BOOL, is_overcommitted) },
     { F(U64, created_sequence), .flags = FIELD_STORED },
     { F(WALL, created) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
     { F(STRUCT_LIST, usage), .schema = &usage_total_schema, .flags = FIELD_STORED },
     { F(U64, feed_sequence), .flags = FIELD_STORED },
 };
@@ -120,7 +118,7 @@ static const struct field settings_record_fields[] = {
     { F(I64, ended_keep_count) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema settings_record_schema =
     SCHEMA("SettingsRecord", settings_record_fields, "settings of the installation");
@@ -138,7 +136,7 @@ static const struct field token_record_fields[] = {
     { F(WALL, created) },
     { F(WALL, expires) },
     { F(BOOL, is_revoked) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema token_record_schema = SCHEMA("TokenRecord", token_record_fields, "a token");
 #undef OF
@@ -151,7 +149,7 @@ static const struct field volume_record_fields[] = {
     { F(ID, node), .id_kind = ID_NODE },
     { F(I64, quota_mib) },
     { F(WALL, created) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema volume_record_schema = SCHEMA("VolumeRecord", volume_record_fields, "a volume");
 #undef OF
@@ -165,7 +163,7 @@ static const struct field image_record_fields[] = {
     { F(STR, source) },
     { F(I64, size_bytes) },
     { F(WALL, created) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema image_record_schema = SCHEMA("ImageRecord", image_record_fields, "an image");
 #undef OF
@@ -177,7 +175,7 @@ static const struct field credential_record_fields[] = {
     { F(STR, registry) },
     { F(STR, username) },
     { F(STR, sealed), .flags = FIELD_SECRET },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema credential_record_schema =
     SCHEMA("CredentialRecord", credential_record_fields, "a login at a registry");
@@ -229,7 +227,7 @@ static const struct field node_record_fields[] = {
     { F(MONO, drain_deadline), .flags = FIELD_STORED },
     { F(U64, generation) },
     { F(U64, created_sequence), .flags = FIELD_STORED },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema node_record_schema = SCHEMA("NodeRecord", node_record_fields, "a node");
 #undef OF
@@ -296,7 +294,7 @@ static const struct field workload_record_fields[] = {
     { F(WALL, started) },
     { F(WALL, ended) },
     { F(STRUCT, exit), .schema = &exit_status_schema },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema workload_record_schema =
     SCHEMA("WorkloadRecord", workload_record_fields, "a workload");

@@ -30,7 +30,7 @@ static const struct field project_view_fields[] = {
     { F(STRUCT_LIST, quotas), .schema = &quota_view_schema },
     { F(I64, live_workloads), .doc = "of its own that have not ended" },
     { F(WALL, created) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema project_view_schema =
     SCHEMA("Project", project_view_fields, "a tenant, or a project inside of one");
@@ -48,7 +48,7 @@ static const struct field class_view_fields[] = {
     { F(I64, capacity_milli), .doc = "that can be used now" },
     { F(I64, free_milli) },
     { F(I64, quota_milli), .doc = "sum of the guarantees of all tenants" },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema class_view_schema = SCHEMA("Class", class_view_fields, "what hardware is");
 #undef OF
@@ -60,7 +60,7 @@ static const struct field pool_view_fields[] = {
     { F_AS("class", STR, class_name) },
     { F(ENUM, site), .names = &site_kind_names },
     { F(I64, node_count) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema pool_view_schema =
     SCHEMA("Pool", pool_view_fields, "nodes of one class on one site");
@@ -87,7 +87,7 @@ static const struct field profile_view_fields[] = {
     { F(STR, description) },
     { F(STRUCT, request), .schema = &request_view_schema },
     { F(STR_LIST, pools), .doc = "in order; empty: any of the classes" },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema profile_view_schema =
     SCHEMA("Profile", profile_view_fields, "a shape that users pick by name");
@@ -131,7 +131,7 @@ static const struct field node_view_fields[] = {
     { F(I64, drain_remaining_s), .flags = FIELD_SPARSE, .doc = "then what runs is evicted" },
     { F(STRUCT_LIST, devices), .schema = &device_view_schema },
     { F(U64, generation), .doc = "of its desired set" },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema node_view_schema = SCHEMA("Node", node_view_fields, "a machine");
 #undef OF
@@ -186,7 +186,7 @@ static const struct field workload_view_fields[] = {
     { F(I64, running_s), .flags = FIELD_SPARSE },
     { F(STRUCT, exit), .schema = &exit_status_schema, .flags = FIELD_SPARSE },
     { F(RAW, spec), .doc = "as it was submitted, completed with defaults" },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema workload_view_schema =
     SCHEMA("Workload", workload_view_fields, "work, where it stands, and why");
@@ -239,7 +239,7 @@ static const struct field volume_view_fields[] = {
     { F(STR, node), .flags = FIELD_SPARSE, .doc = "where its bytes are" },
     { F(I64, quota_mib), .doc = "0: none" },
     { F(WALL, created) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema volume_view_schema =
     SCHEMA("Volume", volume_view_fields, "a directory that outlives workloads");
@@ -254,7 +254,7 @@ static const struct field image_view_fields[] = {
     { F(STR, source) },
     { F(I64, size_bytes) },
     { F(WALL, created) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema image_view_schema = SCHEMA("Image", image_view_fields, "an image");
 #undef OF
@@ -272,7 +272,7 @@ static const struct field token_view_fields[] = {
     { F(BOOL, is_revoked) },
     { F(STR, secret), .flags = FIELD_SPARSE,
       .doc = "the token itself: shown once, in the answer that makes it" },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema token_view_schema = SCHEMA("Token", token_view_fields, "a bearer token");
 #undef OF
@@ -283,7 +283,7 @@ static const struct field credential_view_fields[] = {
     { F(STR, tenant) },
     { F(STR, registry) },
     { F(STR, username) },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema credential_view_schema =
     SCHEMA("Credential", credential_view_fields, "a login at a private registry");
@@ -326,7 +326,7 @@ const struct schema bill_view_schema =
 
 #define OF struct segment_view
 static const struct field segment_view_fields[] = {
-    { F(U64, key) },
+    { F(U64, key), .flags = FIELD_HIDDEN },
     { F(ID, allocation), .id_kind = ID_ALLOCATION },
     { F(ID, workload), .id_kind = ID_WORKLOAD },
     { F(PROJECT, project) },
@@ -344,7 +344,7 @@ const struct schema segment_view_schema =
 
 #define OF struct audit_view
 static const struct field audit_view_fields[] = {
-    { F(U64, sequence) },
+    { F(U64, sequence), .flags = FIELD_HIDDEN },
     { F(WALL, at) },
     { F(ENUM, role), .names = &role_names },
     { F(STR, actor) },
@@ -417,7 +417,7 @@ static const struct field settings_view_fields[] = {
     { F(I64, ended_keep_count) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
-    { F(U64, version) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema settings_view_schema =
     SCHEMA("Settings", settings_view_fields, "settings of the installation");

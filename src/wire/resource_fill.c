@@ -27,7 +27,7 @@ static bool is_tenant_in_state(const void *arg, struct id id)
 
 struct wire_names wire_names_of(const struct state *state)
 {
-    return (struct wire_names){ state, class_name_in_state, is_tenant_in_state };
+    return (struct wire_names){ state, class_name_in_state, is_tenant_in_state, NULL };
 }
 
 struct names_copy {
@@ -75,7 +75,7 @@ struct wire_names wire_names_copy(const struct state *state, struct arena *arena
         copy->tenants[copy->tenant_count++] = p->r.id;
     if (tenants > 0)
         qsort(copy->tenants, tenants, sizeof(*copy->tenants), compare_ids);
-    return (struct wire_names){ copy, class_name_in_copy, is_tenant_in_copy };
+    return (struct wire_names){ copy, class_name_in_copy, is_tenant_in_copy, NULL };
 }
 
 char *project_id_text(const struct project *project, char text[ID_TEXT_MAX])

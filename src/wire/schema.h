@@ -48,7 +48,8 @@ enum field_flag {
     FIELD_SECRET = 1 << 1,   /* never in a PUBLIC form */
     FIELD_UNSET = 1 << 2,    /* absent: UNSET, and UNSET is left out */
     FIELD_SPARSE = 1 << 3,   /* PUBLIC: left out when zero or empty */
-    FIELD_STORED = 1 << 4    /* only in STORED forms */
+    FIELD_STORED = 1 << 4,   /* only in STORED forms */
+    FIELD_HIDDEN = 1 << 5    /* FIELD_U64 that counts for everybody: see wire/hidden.h */
 };
 
 struct schema;
@@ -98,6 +99,7 @@ struct wire_names {
     const void *arg;                                           /* borrowed */
     struct str (*class_name)(const void *arg, int64_t number); /* empty: unknown */
     bool (*is_tenant)(const void *arg, struct id id);
+    const uint8_t *hide_key; /* borrowed; a tenant reads: FIELD_HIDDEN numbers are hidden with it */
 };
 
 enum wire_form { WIRE_STORED, WIRE_PUBLIC };

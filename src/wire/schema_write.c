@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/record.h"
+#include "wire/hidden.h"
 #include "wire/schema_private.h"
 
 static bool is_zero(const void *bytes, size_t size)
@@ -122,6 +123,13 @@ static void encode_wall(const struct encoder *c, struct wall at)
         json_add_i64(c->w, at.ns);
 }
 
+static void encode_number(const struct encoder *c, const struct field *field, uint64_t number)
+{
+    bool is_hidden =
+        c->form == WIRE_PUBLIC && c->names != NULL && (field->flags & FIELD_HIDDEN) != 0;
+    json_add_u64(c->w, is_hidden ? hidden_of(c->names->hide_key, number) : number);
+}
+
 static void encode_classes(const struct encoder *c, const int64_t *numbers, size_t count)
 {
     json_begin_array(c->w);
@@ -190,7 +198,7 @@ static void encode_value(const struct encoder *c, const struct field *field, con
         json_add_i64(c->w, *(const int64_t *)at);
         break;
     case FIELD_U64:
-        json_add_u64(c->w, *(const uint64_t *)at);
+        encode_number(c, field, *(const uint64_t *)at);
         break;
     case FIELD_BOOL:
         json_add_bool(c->w, *(const bool *)at);

@@ -3,6 +3,7 @@
 
 #include "unit/api/world.h"
 #include "unit/test.h"
+#include "wire/hidden.h"
 
 #define SUBMIT                                                                                     \
     "{\"project\":\"amber\",\"name\":\"train\",\"image\":\"debian-12\","                           \
@@ -60,6 +61,27 @@ static void test_submit(void **state)
           send_to(&world, HTTP_METHOD_GET, "/v1/workloads/", id, "/allocations") == 200);
     CHECK("log", send_to(&world, HTTP_METHOD_GET, "/v1/workloads/", id, "/logs?follow=true") == 0 &&
                      world.result.outcome == API_LOG && world.result.log.is_follow);
+}
+
+/* Versions are journal sequences: operators see them, tenants only that they are equal or not. */
+static void test_hidden_versions(void **state)
+{
+    (void)state;
+    AUTO(world) struct world world;
+    start(&world);
+    CHECK("submitted", world_post(&world, "/v1/workloads", SUBMIT) == 201);
+    char *id = keep(&world, "id");
+    uint64_t shown = world.answer.version;
+    CHECK("the same in body and ETag", world_number(&world, "version") == (int64_t)shown);
+    CHECK("in lists as well", world_get(&world, "/v1/workloads") == 200 &&
+                                  world_number(&world, "items.0.version") == (int64_t)shown);
+
+    world.actor = actor_admin();
+    CHECK("operators", send_to(&world, HTTP_METHOD_GET, "/v1/workloads/", id, "") == 200);
+    uint64_t real = world.answer.version;
+    CHECK("see the sequence", real > 0 && real <= world.state->sequence);
+    CHECK("tenants do not", shown != real);
+    CHECK("which is the same one", hidden_reveal(world.state->id_key, shown) == real);
 }
 
 static void test_actions(void **state)
@@ -144,17 +166,11 @@ static void test_filters(void **state)
         const char *query;
         size_t rows;
     } cases[] = {
-        { "state=queued", 1 },
-        { "state=running", 0 },
-        { "state=held,queued", 1 },
-        { "label=team=vision", 1 },
-        { "label=team=audio", 0 },
-        { "label=nothing", 0 },
-        { "user=alice", 1 },
-        { "user=bob", 0 },
-        { "project=amber", 1 },
-        { "tenant=amber", 1 },
-        { "array=arr_00000000000000000000000001", 0 },
+        { "state=queued", 1 },      { "state=running", 0 },
+        { "state=held,queued", 1 }, { "label=team=vision", 1 },
+        { "label=team=audio", 0 },  { "user=alice", 1 },
+        { "user=bob", 0 },          { "project=amber", 1 },
+        { "tenant=amber", 1 },      { "array=arr_00000000000000000000000001", 0 },
     };
     FOR_EACH_CASE (c, cases) {
         CHECK(c->query,
@@ -162,6 +178,7 @@ static void test_filters(void **state)
         CHECK(c->query, json_array_size(json_object_get(world.json, "items")) == c->rows);
     }
     CHECK("no such state", world_get(&world, "/v1/workloads?state=dancing") == 400);
+    CHECK("no value", world_get(&world, "/v1/workloads?label=nothing") == 400);
     CHECK("no such parameter", world_get(&world, "/v1/workloads?statee=queued") == 400);
     CHECK("twice", world_get(&world, "/v1/workloads?user=a&user=b") == 400);
     CHECK("lists leave specs out", world_get(&world, "/v1/workloads") == 200 &&
@@ -472,13 +489,14 @@ static void test_reports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_submit),     cmocka_unit_test(test_actions),
-        cmocka_unit_test(test_arrays),     cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_filters),    cmocka_unit_test(test_bad_submits),
-        cmocka_unit_test(test_history),    cmocka_unit_test(test_foreign_is_absent),
-        cmocka_unit_test(test_projects),   cmocka_unit_test(test_catalog),
-        cmocka_unit_test(test_nodes),      cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_belongings), cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_submit),          cmocka_unit_test(test_actions),
+        cmocka_unit_test(test_arrays),          cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_filters),         cmocka_unit_test(test_bad_submits),
+        cmocka_unit_test(test_history),         cmocka_unit_test(test_foreign_is_absent),
+        cmocka_unit_test(test_hidden_versions), cmocka_unit_test(test_projects),
+        cmocka_unit_test(test_catalog),         cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_tokens),          cmocka_unit_test(test_belongings),
+        cmocka_unit_test(test_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,8 @@ struct world {
     const struct store_batch *flying; /* handed over and not answered */
     unsigned commits, published, reported;
     uint64_t last_published;
+    struct id feed_tenant; /* of the first event that belongs to a tenant */
+    uint64_t feed_last;
     struct id sent[NOTED_MAX];
     size_t sent_count;
     uint64_t state_at_handing_over;
@@ -81,6 +83,14 @@ static void seam_publish(void *arg, const struct event *event, struct str body)
     struct world *world = arg;
     CHECK("in order, without gaps", event->sequence == world->last_published + 1);
     CHECK("a body", body.size > 0);
+    CHECK("tenants' events have their number",
+          id_is_none(event->tenant) == (event->tenant_sequence == 0));
+    if (id_is_none(world->feed_tenant))
+        world->feed_tenant = event->tenant;
+    if (!id_is_none(event->tenant) && id_eq(event->tenant, world->feed_tenant)) {
+        CHECK("a feed of its own without gaps", event->tenant_sequence == world->feed_last + 1);
+        world->feed_last = event->tenant_sequence;
+    }
     world->last_published = event->sequence;
     world->published++;
 }

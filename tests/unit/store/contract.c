@@ -1,6 +1,7 @@
 /* contract.c - one suite for every kind of store: what store.h and query.h promise. */
 #include <string.h>
 
+#include "store/journal.h"
 #include "unit/store/dump.h"
 #include "unit/store/faulty_vfs.h"
 #include "unit/store/history.h"
@@ -99,11 +100,7 @@ static void check_journal(struct fixture *f, uint64_t after)
              &f->e);
     for (size_t i = (size_t)after; i < f->history.events.count; i++) {
         const struct store_event *event = &f->history.events.items[i];
-        const struct event *ev = event->event;
-        struct store_row row = {
-            ev->sequence, ev->type,    ev->version, ev->at,        ev->wall,
-            ev->actor,    ev->request, ev->tenant,  event->object, event->body
-        };
+        const struct store_row row = journal_row_of(event);
         dump_row(&made, &row);
     }
     CHECK("journal", str_eq(buf_str(&stored), buf_str(&made)));
@@ -525,6 +522,56 @@ static void a_reader_may_stop_early(struct fixture *f)
     check_journal(f, 0);
 }
 
+struct feed_walk {
+    uint64_t next; /* the number that is due */
+    struct id tenant;
+    bool is_gapless;
+};
+
+static enum err in_feed(void *arg, const struct store_row *row, struct error *e)
+{
+    struct feed_walk *walk = arg;
+    (void)e;
+    walk->is_gapless =
+        walk->is_gapless && row->tenant_sequence == walk->next && id_eq(row->tenant, walk->tenant);
+    walk->next++;
+    return ERR_OK;
+}
+
+static void check_feed(struct fixture *f, struct id tenant)
+{
+    AUTO(query) struct query *query = open_query(f);
+    struct feed_walk walk = { .next = 1, .tenant = tenant, .is_gapless = true };
+    struct query_page page = { .tenant = tenant, .limit = 7 };
+    do {
+        page.after = walk.next - 1;
+        CHECK_OK("a page", query_events(query, &page, in_feed, &walk, &f->e), &f->e);
+    } while (walk.next - 1 == page.after + page.limit);
+    CHECK("some", walk.next > 20);
+    CHECK("1, 2, 3, ... of this tenant", walk.is_gapless);
+}
+
+static void each_tenant_feed_has_numbers_of_its_own(struct fixture *f)
+{
+    append(f, 500, 0);
+    check_feed(f, f->history.projects[0].tenant);
+    check_feed(f, f->history.projects[1].tenant);
+    CHECK_OK("rebuild", f->store->vtable->rebuild(f->store, history_decode, &f->history, &f->e),
+             &f->e);
+    check_feed(f, f->history.projects[0].tenant);
+}
+
+/* What was written before feeds had numbers is numbered as it is projected. */
+static void an_old_journal_gets_feed_numbers(struct fixture *f)
+{
+    f->history.has_old_numbers = true;
+    append(f, 500, 0);
+    CHECK_OK("rebuild", f->store->vtable->rebuild(f->store, history_decode, &f->history, &f->e),
+             &f->e);
+    check_feed(f, f->history.projects[0].tenant);
+    check_journal(f, 0);
+}
+
 /* ---- running it ------------------------------------------------------------------------------- */
 
 struct contract_case {
@@ -552,6 +599,8 @@ static const struct contract_case contract_cases[] = {
     CASE(a_rebuild_that_fails_changes_nothing),
     CASE(refuses_pages_out_of_bounds),
     CASE(a_reader_may_stop_early),
+    CASE(each_tenant_feed_has_numbers_of_its_own),
+    CASE(an_old_journal_gets_feed_numbers),
 };
 
 static void every_kind_keeps_the_contract(void **state)

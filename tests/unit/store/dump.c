@@ -24,7 +24,7 @@ void dump_row(struct buf *out, const struct store_row *row)
     add_actor(out, &row->actor);
     add_id(out, row->request);
     add_id(out, row->tenant);
-    buf_format(out, " [%.*s] ", STR_ARG(row->object));
+    buf_format(out, " %" PRIu64 " [%.*s] ", row->tenant_sequence, STR_ARG(row->object));
     buf_add_str(out, row->body);
     buf_add_char(out, '\n');
 }
@@ -70,6 +70,7 @@ enum err dump_store(struct store *store, const struct history *history, struct b
 
 struct paging {
     struct buf *out;
+    bool is_feed_of_tenant;
     uint64_t last;
     size_t count;
 };
@@ -138,7 +139,7 @@ static enum err on_feed(void *arg, const struct store_row *row, struct error *e)
 {
     struct paging *p = arg;
     (void)e;
-    p->last = row->sequence;
+    p->last = p->is_feed_of_tenant ? row->tenant_sequence : row->sequence;
     p->count++;
     dump_row(p->out, row);
     return ERR_OK;
@@ -185,7 +186,7 @@ static enum err all_pages(struct query *query, enum list list, struct query_page
     add_id(out, page.workload);
     buf_add_char(out, '\n');
     for (;;) {
-        struct paging p = { .out = out };
+        struct paging p = { .out = out, .is_feed_of_tenant = !id_is_none(page.tenant) };
         enum err rc = one_page(query, list, &page, &p, e);
         if (rc != ERR_OK || p.count < page.limit)
             return rc;

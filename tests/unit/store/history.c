@@ -50,6 +50,19 @@ static void tick(struct history *h)
     h->wall.ns += (int64_t)below(h, 1000000);
 }
 
+/* As the engine numbers them; now and then as before there were such numbers. */
+static uint64_t next_in_feed(const struct history *h, struct id tenant)
+{
+    uint64_t number = 0;
+    if (id_is_none(tenant) || h->has_old_numbers)
+        return 0;
+    for (size_t i = h->events.count; i > 0 && number == 0; i--) {
+        if (id_eq(h->events.items[i - 1].event->tenant, tenant))
+            number = h->events.items[i - 1].event->tenant_sequence;
+    }
+    return number + 1;
+}
+
 static struct event *add(struct history *h, enum event_type type, struct id tenant)
 {
     struct event *ev = arena_new(&h->arena, 1, sizeof(*ev));
@@ -70,6 +83,7 @@ static struct event *add(struct history *h, enum event_type type, struct id tena
     if (!one_in(h, 4))
         ev->request = some_id(h);
     ev->tenant = tenant;
+    ev->tenant_sequence = next_in_feed(h, tenant);
     struct store_event stored = { .event = ev, .body = some_body(h) };
     vec_push(&h->events, stored);
     return ev;

@@ -33,6 +33,7 @@ struct history {
     uint64_t sequence;
     struct mono at;
     struct wall wall;
+    bool has_old_numbers;                 /* events without numbers of their feed */
     size_t body_max;                      /* 0: 300 */
     size_t projects_before, ended_before; /* the newest batch */
 };
