@@ -41,9 +41,10 @@ struct api_request {
     struct str params[API_PARAMS_MAX]; /* of the path, in order; from api_match */
     const struct http_pair *query;     /* decoded; names not in the route's list are refused */
     size_t query_count;
-    struct str body;     /* empty for API_STORE_BODY routes */
-    struct str if_match; /* the header's value, empty: none */
-    struct id request;   /* of this request, for the audit; none: the engine makes one */
+    struct str body;          /* empty for API_STORE_BODY routes */
+    struct str if_match;      /* the header's value, empty: none */
+    struct str last_event_id; /* the header's value: where a feed resumes; empty: none */
+    struct id request;        /* of this request, for the audit; none: the engine makes one */
 };
 
 /* What only the controller can do for a handler; `arg` is passed to each. */
@@ -173,6 +174,7 @@ bool route_is_open(const struct route *route);       /* needs no credential: hea
 bool route_is_idempotent(const struct route *route); /* Idempotency-Key applies */
 bool route_has_secret(const struct route *route);    /* its answer must not be kept */
 bool route_stores_body(const struct route *route);   /* API_STORE_BODY: handle at the head */
+bool route_is_socket(const struct route *route); /* a WebSocket: no handler, no credential yet */
 bool route_is_read(const struct route *route);
 const char *route_pattern(
     const struct route *route); /* "/v1/workloads/{id}", for metrics and logs */

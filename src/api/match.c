@@ -81,6 +81,11 @@ bool route_stores_body(const struct route *route)
     return (route->flags & ROUTE_STORES) != 0;
 }
 
+bool route_is_socket(const struct route *route)
+{
+    return route->shape == SHAPE_SOCKET;
+}
+
 bool route_is_read(const struct route *route)
 {
     return route->method == HTTP_METHOD_GET;

@@ -177,6 +177,7 @@ static void put_answer(struct document *doc, const struct route *route)
         [SHAPE_FEED] = "text/event-stream",
         [SHAPE_BYTES] = "application/octet-stream",
         [SHAPE_NONE] = NULL,
+        [SHAPE_SOCKET] = NULL,
     };
 
     if (types[route->shape] == NULL)

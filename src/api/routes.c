@@ -78,8 +78,7 @@ static const struct param event_params[] = { { "after", "sequence to resume behi
                                              END };
 static const struct param content_params[] = { { "name", "for people", false }, OF_TENANT, END };
 static const struct param image_params[] = {
-    { "tenant", "whose image it becomes; operators: everybody's unless given", false },
-    END
+    { "tenant", "whose image it becomes; operators: everybody's unless given", false }, END
 };
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -170,7 +169,7 @@ const struct route routes[] = {
     CREATE("/v1/projects", PERMIT_PROJECT_WRITE, create_project, finish_project,
            project_spec_schema, project_view_schema, "projects", "Create a project"),
     ONE("/v1/projects/{project}", PERMIT_PROJECT_READ, get_project, project_view_schema, "projects",
-        "A project by id, or by path with its slashes as %2F"),
+        "A project by id, or by path with colons for its slashes"),
     CHANGE("/v1/projects/{project}", PERMIT_QUOTA_WRITE, update_project, finish_project,
            project_spec_schema, project_view_schema, "projects", "Change quotas or priority"),
     REMOVE("/v1/projects/{project}", PERMIT_PROJECT_WRITE, remove_project, NULL, "projects",
@@ -252,6 +251,10 @@ const struct route routes[] = {
     { GET, .pattern = "/v1/workloads/{workload}/logs", .permission = PERMIT_WORKLOAD_LOGS,
       .handle = get_logs, .shape = SHAPE_BYTES, .params = log_params, .tag = "workloads",
       .summary = "What it wrote" },
+    { .method = HTTP_METHOD_GET, .pattern = "/v1/workloads/{workload}/terminal",
+      .permission = PERMIT_WORKLOAD_EXEC, .flags = ROUTE_OPEN, .shape = SHAPE_SOCKET, .status = 101,
+      .tag = "workloads",
+      .summary = "A terminal in it: a WebSocket of the subprotocol berth-terminal/1" },
     LIST("/v1/workloads/{workload}/allocations", PERMIT_WORKLOAD_READ, list_workload_allocations,
          allocation_view_schema, page_params, "workloads", "What its members hold now"),
 

@@ -29,13 +29,14 @@ enum route_flag {
 };
 
 enum answer_shape {
-    SHAPE_ONE,  /* an object of `answer` */
-    SHAPE_LIST, /* {"items": [...], "next": "..."} */
-    SHAPE_NONE, /* 204 */
-    SHAPE_TEXT, /* text/plain */
-    SHAPE_JSON, /* application/json of no table */
-    SHAPE_FEED, /* text/event-stream */
-    SHAPE_BYTES /* application/octet-stream */
+    SHAPE_ONE,   /* an object of `answer` */
+    SHAPE_LIST,  /* {"items": [...], "next": "..."} */
+    SHAPE_NONE,  /* 204 */
+    SHAPE_TEXT,  /* text/plain */
+    SHAPE_JSON,  /* application/json of no table */
+    SHAPE_FEED,  /* text/event-stream */
+    SHAPE_BYTES, /* application/octet-stream */
+    SHAPE_SOCKET /* 101: a WebSocket, which the server keeps; no handler */
 };
 
 struct param {

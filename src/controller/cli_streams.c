@@ -1,5 +1,6 @@
 #include "controller/cli_streams.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -221,7 +222,8 @@ static enum err ticket_make(struct berthd *berthd, const struct stream_header *h
 
 /* Opens the node's side: header with the ticket, then the payload the ticket names. */
 static enum err node_open(struct berthd *berthd, const struct stream_header *asked,
-                          const struct destination *target, struct relay *relay, struct error *e)
+                          const struct destination *target, const struct stream_end *end,
+                          struct link_stream **out, struct error *e)
 {
     uint8_t ticket[TICKET_SIZE];
     char hex[2 * TICKET_SIZE + 1];
@@ -248,13 +250,15 @@ static enum err node_open(struct berthd *berthd, const struct stream_header *ask
     rc = stream_header_encode(&header, &header_bytes, e);
     if (rc != ERR_OK)
         return rc;
-    relay->node.stream = link_stream_open(link, buf_str(&header_bytes), &half_events, &relay->node);
-    if (relay->node.stream == NULL)
+    struct link_stream *stream =
+        link_stream_open(link, buf_str(&header_bytes), end->events, end->arg);
+    if (stream == NULL)
         return err_set(e, ERR_UNAVAILABLE, "the node is not connected now");
     channel_encode(CHANNEL_PAYLOAD, buf_str(&payload), &frame);
     /* A fresh stream has a whole window: the payload fits. */
-    if (link_stream_write(relay->node.stream, buf_str(&frame)) < frame.size)
+    if (link_stream_write(stream, buf_str(&frame)) < frame.size)
         log_warning("a ticket's payload did not fit into a fresh stream");
+    *out = stream;
     return ERR_OK;
 }
 
@@ -278,7 +282,8 @@ static void relay_start(struct cli_streams *streams, struct link_stream *stream,
     struct relay *relay = mem_new(1, sizeof(*relay));
     relay->user = (struct half){ .relay = relay, .stream = stream, .other = &relay->node };
     relay->node = (struct half){ .relay = relay, .other = &relay->user };
-    if (node_open(streams->berthd, header, target, relay, &e) != ERR_OK) {
+    const struct stream_end end = { &half_events, &relay->node };
+    if (node_open(streams->berthd, header, target, &end, &relay->node.stream, &e) != ERR_OK) {
         mem_free(relay);
         refuse(stream, &e);
         return;
@@ -404,6 +409,21 @@ void cli_streams_open(struct cli_streams *streams, struct link_stream *stream,
         relay_start(streams, stream, header, &target, &nothing);
     else
         refuse(stream, &e);
+}
+
+enum err cli_streams_exec(struct berthd *berthd, const struct conn_peer *peer,
+                          const struct stream_header *header, const struct stream_end *end,
+                          struct link_stream **out, struct error *e)
+{
+    const struct state *state = engine_state(berthd->engine);
+    struct actor actor = { 0 };
+    struct destination target = { 0 };
+    assert(header->kind == STREAM_EXEC && header->argv.count > 0);
+    enum err rc = stream_actor(state, peer, header->token, &actor, e);
+    if (rc == ERR_OK)
+        rc = find_allocation(state, &actor, header, &target, e);
+    target.kind = TICKET_EXEC;
+    return rc == ERR_OK ? node_open(berthd, header, &target, end, out, e) : rc;
 }
 
 struct cli_streams *cli_streams_new(struct berthd *berthd)

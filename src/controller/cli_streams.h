@@ -18,4 +18,19 @@ void cli_streams_free(struct cli_streams *streams); /* their links are down; NUL
 void cli_streams_open(struct cli_streams *streams, struct link_stream *stream,
                       const struct conn_peer *peer, const struct stream_header *header);
 
+/* Who hears what a node sends. */
+struct stream_end {
+    const struct link_stream_events *events;
+    void *arg;
+};
+
+/*
+ * A command in a running workload for a user who is not on a link: browsers, over terminal.h. `header`
+ * is of STREAM_EXEC with a command. Judges the token (or the peer) as for command lines; `out` is the
+ * stream to the node, with the ticket already on it.
+ */
+enum err cli_streams_exec(struct berthd *berthd, const struct conn_peer *peer,
+                          const struct stream_header *header, const struct stream_end *end,
+                          struct link_stream **out, struct error *e) MUST_CHECK;
+
 #endif

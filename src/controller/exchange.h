@@ -40,6 +40,7 @@ struct exchange {
 struct feed_subscriber;
 struct log_reader;
 struct cli_streams;
+struct terminal;
 
 struct rate_bucket {
     struct id token;
@@ -62,6 +63,7 @@ struct server {
     uint64_t published;            /* sequence of the newest event given to feeds */
     struct log_reader *readers;    /* owned */
     struct cli_streams *streams;   /* owned */
+    struct terminal *terminals;    /* each owned by its socket */
     bool is_draining;
 };
 

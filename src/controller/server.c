@@ -4,6 +4,7 @@
 
 #include "controller/cli_streams.h"
 #include "controller/exchange.h"
+#include "controller/terminal.h"
 #include "identity/token.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -442,6 +443,8 @@ static enum err head_match(struct exchange *exchange, struct http_request *http,
     exchange->request.query = exchange->query;
     exchange->request.query_count = queries;
     exchange->request.if_match = str_copy(&exchange->arena, http_request_field(http, "if-match"));
+    exchange->request.last_event_id =
+        str_copy(&exchange->arena, http_request_field(http, "last-event-id"));
     exchange->request.request = random_id();
     return ERR_OK;
 }
@@ -450,6 +453,8 @@ static enum err head_check(struct exchange *exchange, struct http_request *http,
                            struct error *e)
 {
     enum err rc = head_match(exchange, http, allow, e);
+    if (rc == ERR_OK && route_is_socket(exchange->request.route))
+        return ERR_OK; /* its first message says who asks */
     if (rc == ERR_OK)
         rc = authenticate(exchange, http, e);
     if (rc == ERR_OK)
@@ -494,6 +499,10 @@ static void on_header(struct http_request *http, void *arg)
     http_request_set_user(http, exchange, exchange_on_end);
     if (head_check(exchange, http, allow, &e) != ERR_OK) {
         head_refuse(http, &e, allow);
+        return;
+    }
+    if (route_is_socket(exchange->request.route)) {
+        terminal_open(exchange, http);
         return;
     }
     http_request_set_body_max(http, route_body_max(exchange->request.route));
@@ -666,6 +675,7 @@ void server_drain(struct server *server)
         return;
     server->is_draining = true;
     feeds_end(server);
+    terminals_end(server);
     logs_end(server);
     http_server_drain(server->http);
 }

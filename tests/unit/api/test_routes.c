@@ -66,8 +66,10 @@ static void test_rows(void **state)
     (void)state;
     for (size_t i = 0; i < route_count; i++) {
         const struct route *r = &routes[i];
-        CHECK(r->pattern, r->pattern[0] == '/' && r->handle != NULL && r->summary != NULL);
-        CHECK(r->pattern, r->tag != NULL && r->status >= 200 && r->status < 300);
+        CHECK(r->pattern, r->pattern[0] == '/' && r->summary != NULL && r->tag != NULL);
+        CHECK(r->pattern, (r->handle == NULL) == (r->shape == SHAPE_SOCKET));
+        CHECK(r->pattern,
+              r->shape == SHAPE_SOCKET ? r->status == 101 : r->status >= 200 && r->status < 300);
         CHECK(r->pattern, (r->method == HTTP_METHOD_GET) == (r->finish == NULL));
         CHECK(r->pattern, ((r->flags & ROUTE_STORES) != 0) == (r->stored != NULL));
         CHECK(r->pattern, (r->shape == SHAPE_ONE || r->shape == SHAPE_LIST) == (r->answer != NULL));
