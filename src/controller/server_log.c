@@ -194,6 +194,29 @@ static uint64_t reader_total(struct log_reader *reader)
     }
 }
 
+static enum err owner_row(void *arg, const struct ended_workload *row, struct error *e)
+{
+    struct api_log *log = arg;
+    (void)e;
+    if (id_is_none(log->tenant) || id_eq(log->tenant, row->tenant))
+        log->project = row->project;
+    return ERR_OK;
+}
+
+/* What has left memory is looked up in the store; absent and foreign work answer alike. */
+static enum err log_find(struct exchange *exchange, struct error *e)
+{
+    struct api_log *log = &exchange->result.log;
+    char text[ID_TEXT_MAX];
+    enum err rc = ERR_OK;
+    if (id_is_none(log->project))
+        rc = query_workload(exchange->server->berthd->query, log->workload, owner_row, log, e);
+    if (rc == ERR_NOT_FOUND || (rc == ERR_OK && id_is_none(log->project)))
+        return err_set(e, ERR_NOT_FOUND, "there is no workload \"%s\"",
+                       id_text(ID_WORKLOAD, log->workload, text));
+    return rc;
+}
+
 void log_start(struct exchange *exchange)
 {
     struct server *server = exchange->server;
@@ -204,6 +227,11 @@ void log_start(struct exchange *exchange)
     };
     if (http == NULL)
         return;
+    struct error e = { 0 };
+    if (log_find(exchange, &e) != ERR_OK) {
+        exchange_refuse(exchange, &e);
+        return;
+    }
     struct log_reader *reader = mem_new(1, sizeof(*reader));
     reader->server = server;
     reader->exchange = exchange;
