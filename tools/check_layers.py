@@ -21,7 +21,7 @@ MAY_USE = {
     "net": "base os",
     "wire": "base model",
     "engine": "base model wire core store",
-    "identity": "base os net",
+    "identity": "base os model net",
     "sites": "base os model net wire",
     "api": "base model access ledger net wire core identity store",
     "controller": "base os model sched ledger access core store net wire engine identity sites api",

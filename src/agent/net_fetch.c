@@ -59,7 +59,8 @@ struct net_fetches {
 
 /* ---- small things --------------------------------------------------------------------------- */
 
-/* Removes a tree of ours: a layout is at most three levels deep and has no links. */
+/* Removes a tree of ours: a layout is at most three levels deep and has no links.
+ * NOLINTNEXTLINE(misc-no-recursion): bounded by `depth` */
 static void remove_tree(int parent, const char *name, unsigned depth)
 {
     if (unlinkat(parent, name, 0) == 0 || errno != EISDIR || depth == 0)

@@ -82,6 +82,7 @@ static int parse_options(int argc, char **argv, struct arguments *out)
         ['p'] = &out->pin,       ['n'] = &out->name,       ['U'] = &out->user
     };
     int c = 0;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread yet */
     while ((c = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
         if (c == 'h') {
             print_help();
@@ -216,7 +217,7 @@ static enum err run_network(const struct arguments *arguments, struct error *e)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
         return err_errno(e, "sigprocmask");
     (void)signal(SIGPIPE, SIG_IGN);
     AUTO(fd) int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -80,7 +80,7 @@ static void line_print(char sign, const char *path, const json_t *value)
 }
 
 /* The row of the same class, in what is there. */
-static const json_t *row_of(const json_t *rows, const json_t *wanted)
+static const json_t *row_of(const json_t *wanted, const json_t *rows)
 {
     const json_t *class_name = json_object_get(wanted, "class");
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -110,7 +110,7 @@ static size_t diff_print(const char *prefix, const json_t *present, const json_t
                 const char *class_name = json_string_value(json_object_get(row, "class"));
                 (void)snprintf(path, sizeof(path), "%s%s[%s].", prefix, key,
                                class_name != NULL ? class_name : "?");
-                changes += diff_print(path, row_of(now, row), row);
+                changes += diff_print(path, row_of(row, now), row);
             }
             continue;
         }

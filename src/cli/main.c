@@ -141,7 +141,7 @@ static int without_command(struct cli *cli, int argc, char **argv)
         bool is_asked = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
         return is_asked ? CLI_OK : CLI_USAGE;
     }
-    return cli_usage(cli, "no such command: %s", word);
+    return (int)cli_usage(cli, "no such command: %s", word);
 }
 
 static bool format_read(struct cli *cli)
@@ -166,16 +166,17 @@ static int run(struct cli *cli)
         return CLI_OK;
     }
     if (!format_read(cli))
-        return cli_usage(cli, "--output: table, json or yaml is wanted");
+        return (int)cli_usage(cli, "--output: table, json or yaml is wanted");
     unsigned count = (unsigned)cli->argument_count;
     if (count < command->arguments_min)
-        return cli_usage(cli, "%s is missing", command->arguments);
+        return (int)cli_usage(cli, "%s is missing", command->arguments);
     if (count > command->arguments_max)
-        return cli_usage(cli, "too many arguments: %s", cli->arguments[command->arguments_max]);
+        return (int)cli_usage(cli, "too many arguments: %s",
+                              cli->arguments[command->arguments_max]);
     cli->is_quiet = cli_has(cli, "quiet");
     enum err rc = cli_config_load(cli, &e);
     if (rc != ERR_OK)
-        return cli_fail(&e);
+        return (int)cli_fail(&e);
     return (int)(command->run != NULL ? command->run(cli) : cli_run_request(cli));
 }
 

@@ -127,7 +127,7 @@ static void sizes_watch(struct session *session)
     struct error e = { 0 };
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGWINCH);
-    if (!session->run->is_terminal || sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+    if (!session->run->is_terminal || pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
         return;
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     session->size_changes = (struct loop_watch){

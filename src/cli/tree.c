@@ -105,6 +105,7 @@ static void read_ignore(struct writer *writer, int dir_fd, const char *prefix)
 
 static enum err write_dir(struct writer *writer, int dir_fd, const char *prefix, struct error *e);
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, at most DEPTH_MAX */
 static enum err write_child(struct writer *writer, int dir_fd, const char *file, const char *name,
                             struct error *e)
 {

@@ -310,7 +310,7 @@ static enum err watch_signals(struct berthd *berthd, struct loop_watch *watch, s
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
         return err_errno(e, "sigprocmask");
     (void)signal(SIGPIPE, SIG_IGN); /* writes say EPIPE */
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

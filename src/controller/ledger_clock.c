@@ -1,6 +1,6 @@
 #include "controller/ledger_clock.h"
 
-static const int64_t GAP_MAX_NS = INT64_C(366) * 86400 * NS_PER_S;
+static const int64_t gap_max_ns = INT64_C(366) * 86400 * NS_PER_S;
 
 enum err ledger_clock_init(struct ledger_clock *clock, const struct store_clock *last,
                            struct error *e)
@@ -15,7 +15,7 @@ enum err ledger_clock_init(struct ledger_clock *clock, const struct store_clock 
         int64_t gap_ns = str_is(last->boot_id, fresh.boot_id) ? boottime_ns - last->boottime_ns
                                                               : clock_wall().ns - last->wall.ns;
         gap_ns = MAX_OF(gap_ns, INT64_C(0));
-        now_ns = last->mono.ns + MIN_OF(gap_ns, GAP_MAX_NS);
+        now_ns = last->mono.ns + MIN_OF(gap_ns, gap_max_ns);
     }
     fresh.offset_ns = now_ns - boottime_ns;
     *clock = fresh;

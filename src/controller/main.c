@@ -104,6 +104,7 @@ static const struct option long_options[] = {
 static int parse_options(int argc, char **argv, struct options *out)
 {
     int c = 0;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread yet */
     while ((c = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
         switch (c) {
         case 'c':
