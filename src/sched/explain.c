@@ -201,15 +201,11 @@ static void explain_claimant(struct explaining *x, const struct swork *work)
 /* From 1 in its project's queue. */
 static int64_t position_of(const struct swork *work)
 {
-    int64_t ahead = 0;
+    size_t ahead = 0;
     for (const struct skip_node *g = skip_first(&work->project->groups);
-         g != NULL && skip_compare(g->key, work->key) < 0; g = skip_next(g)) {
-        const struct sgroup *group = g->item;
-        for (const struct skip_node *n = skip_first(&group->queue);
-             n != NULL && skip_compare(n->key, work->key) < 0; n = skip_next(n))
-            ahead++;
-    }
-    return ahead + 1;
+         g != NULL && skip_compare(g->key, work->key) < 0; g = skip_next(g))
+        ahead += skip_rank(&((const struct sgroup *)g->item)->queue, work->key);
+    return (int64_t)ahead + 1;
 }
 
 void sched_explain(const struct sched *sched, const struct workload *workload, struct mono now,

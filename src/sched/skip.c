@@ -29,59 +29,91 @@ WRAPS static size_t height_of(struct skip_key key)
 
 static size_t node_size(size_t height)
 {
-    return sizeof(struct skip_node) + height * sizeof(struct skip_node *);
+    return sizeof(struct skip_node) + height * sizeof(struct skip_link);
 }
 
-/* For every level, the link behind which the key belongs. */
-static void find_links(struct skip_list *list, struct skip_key key,
-                       struct skip_node **links[SKIP_HEIGHT])
+/* Where a key belongs: for every level the link it stands behind, and how many entries come before
+ * the owner of that link, it included. */
+struct place {
+    struct skip_link *links[SKIP_HEIGHT];
+    size_t ranks[SKIP_HEIGHT];
+};
+
+static void find_place(struct skip_list *list, struct skip_key key, struct place *out)
 {
-    struct skip_node **at = list->first;
+    struct skip_link *at = list->first;
+    size_t rank = 0;
     for (size_t level = SKIP_HEIGHT; level-- > 0;) {
-        while (at[level] != NULL && skip_compare(at[level]->key, key) < 0)
-            at = at[level]->next;
-        links[level] = &at[level];
+        while (at[level].next != NULL && skip_compare(at[level].next->key, key) < 0) {
+            rank += at[level].width;
+            at = at[level].next->links;
+        }
+        out->links[level] = &at[level];
+        out->ranks[level] = rank;
     }
 }
 
 struct skip_node *skip_insert(struct skip_list *list, struct pool *pool, struct skip_key key,
                               void *item)
 {
-    struct skip_node **links[SKIP_HEIGHT];
-    find_links(list, key, links);
-    assert(*links[0] == NULL || skip_compare((*links[0])->key, key) != 0);
+    struct place place;
+    find_place(list, key, &place);
+    const struct skip_node *behind = place.links[0]->next;
+    assert(behind == NULL || skip_compare(behind->key, key) != 0);
     size_t height = height_of(key);
     struct skip_node *node = pool_new(pool, node_size(height));
     node->key = key;
     node->item = item;
     node->height = height;
     for (size_t level = 0; level < height; level++) {
-        node->next[level] = *links[level];
-        *links[level] = node;
+        size_t before = place.ranks[0] - place.ranks[level];
+        node->links[level] =
+            (struct skip_link){ place.links[level]->next, place.links[level]->width - before };
+        *place.links[level] = (struct skip_link){ node, before + 1 };
     }
+    for (size_t level = height; level < SKIP_HEIGHT; level++)
+        place.links[level]->width++;
     list->count++;
     return node;
 }
 
 void skip_remove(struct skip_list *list, struct pool *pool, struct skip_key key)
 {
-    struct skip_node **links[SKIP_HEIGHT];
-    find_links(list, key, links);
-    struct skip_node *node = *links[0];
+    struct place place;
+    find_place(list, key, &place);
+    struct skip_node *node = place.links[0]->next;
     assert(node != NULL && skip_compare(node->key, key) == 0);
-    for (size_t level = 0; level < node->height; level++)
-        *links[level] = node->next[level];
+    for (size_t level = 0; level < node->height; level++) {
+        place.links[level]->next = node->links[level].next;
+        place.links[level]->width--; /* of the entry itself: never 0 */
+        place.links[level]->width += node->links[level].width;
+    }
+    for (size_t level = node->height; level < SKIP_HEIGHT; level++)
+        place.links[level]->width--;
     list->count--;
     pool_free(pool, node, node_size(node->height));
 }
 
 struct skip_node *skip_find(const struct skip_list *list, struct skip_key key)
 {
-    struct skip_node *const *at = list->first;
+    const struct skip_link *at = list->first;
     for (size_t level = SKIP_HEIGHT; level-- > 0;) {
-        while (at[level] != NULL && skip_compare(at[level]->key, key) < 0)
-            at = at[level]->next;
+        while (at[level].next != NULL && skip_compare(at[level].next->key, key) < 0)
+            at = at[level].next->links;
     }
-    struct skip_node *node = at[0];
+    struct skip_node *node = at[0].next;
     return node != NULL && skip_compare(node->key, key) == 0 ? node : NULL;
+}
+
+size_t skip_rank(const struct skip_list *list, struct skip_key key)
+{
+    const struct skip_link *at = list->first;
+    size_t rank = 0;
+    for (size_t level = SKIP_HEIGHT; level-- > 0;) {
+        while (at[level].next != NULL && skip_compare(at[level].next->key, key) < 0) {
+            rank += at[level].width;
+            at = at[level].next->links;
+        }
+    }
+    return rank;
 }
