@@ -298,7 +298,7 @@ static void inventory_send(struct network *network)
             .model = str_of(d->model),
             .memory_mib = d->memory_mib,
             .numa_node = d->numa_node,
-            .health = DEVICE_OK,
+            .health = d->health == IPC_HEALTH_OK ? DEVICE_OK : DEVICE_FAILED,
             .is_simulated = d->is_simulated != 0,
         };
     }
@@ -489,6 +489,8 @@ static void on_renewed(struct network *network, const struct renewed_message *re
         return;
     }
     log_info("certificate renewed");
+    tls_context_free(network->tls); /* the next dial shows the new one */
+    network->tls = NULL;
     timer_in_ms(network, &network->renew, renew_in_ms(network));
     if (!network->is_welcome) /* it had expired: come back with the new one */
         link_close(network->link, "the certificate was renewed");
@@ -634,13 +636,8 @@ static const struct link_events controller_events = {
     .on_down = on_link_down,
 };
 
-static void on_dial(void *arg)
+static enum err tls_open(struct network *network, struct error *e)
 {
-    struct network *network = arg;
-    struct error e = { 0 };
-    AUTO(tls_context) struct tls_context *tls = NULL;
-    if (network->link != NULL || !network->is_agentd_ready)
-        return; /* the privileged half's hello dials */
     const struct tls_client_options options = {
         .ca_pem = buf_str(&network->identity.authority),
         .certificate_pem = buf_str(&network->identity.certificate),
@@ -648,7 +645,16 @@ static void on_dial(void *arg)
         .protocol = TLS_PROTOCOL_LINK,
         .ignores_time = true, /* our clock may be wrong; the controller judges ours by its own */
     };
-    if (tls_client_new(&options, &tls, &e) != ERR_OK) {
+    return tls_client_new(&options, &network->tls, e);
+}
+
+static void on_dial(void *arg)
+{
+    struct network *network = arg;
+    struct error e = { 0 };
+    if (network->link != NULL || !network->is_agentd_ready)
+        return; /* the privileged half's hello dials */
+    if (network->tls == NULL && tls_open(network, &e) != ERR_OK) {
         log_error("the node's certificate cannot be used", LOG_ERR(&e));
         timer_in_ms(network, &network->dial, DIAL_MAX_MS);
         return;
@@ -656,7 +662,7 @@ static void on_dial(void *arg)
     const struct conn_dial_options dial = {
         .host = network->identity.host,
         .port = network->identity.port,
-        .tls = tls,
+        .tls = network->tls,
     };
     static const struct link_options link_options = { .message_bytes_max = DESIRED_MESSAGE_MAX };
     network->link = link_dial(network->loop, &dial, &link_options, &controller_events, network);
@@ -719,6 +725,7 @@ void network_free(struct network *network)
     if (network->ipc >= 0)
         loop_watch_remove(network->loop, &network->ipc_watch);
     fd_close(network->ipc);
+    tls_context_free(network->tls);
     loop_free(network->loop);
     buf_done(&network->desired);
     buf_done(&network->renew_key);

@@ -54,7 +54,8 @@ struct network {
     bool is_desired_begun;
 
     /* the controller */
-    struct link *link; /* NULL: none */
+    struct link *link;       /* NULL: none */
+    struct tls_context *tls; /* owned; remembers the session; NULL: of a certificate not used yet */
     bool is_welcome;
     struct loop_timer dial;
     unsigned dial_failures;
