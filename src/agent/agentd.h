@@ -6,7 +6,8 @@
  *   agentd_attempt.c  attempts: find them again, start, stop, watch, forget
  *   agentd_config.c   from a grant to the files of its attempt: the last step before root acts
  *   agentd_peer.c     the network half: messages in, messages out
- *   agentd_import.c   images and uploads into the store
+ *   agentd_import.c   images and uploads into the store, and out of it when unused
+ *   agentd_devices.c  accelerators: what is there, and whether it still works
  *   agentd_stream.c   commands in running work
  */
 #ifndef AGENT_AGENTD_H
@@ -48,6 +49,8 @@ struct agentd_options {
     const char *cgroup;       /* parent of all attempts, starts with '/' */
     uint64_t log_quota_bytes; /* of one attempt */
     uint32_t starting_max;
+    int64_t image_store_bytes; /* images that are not in use go beyond it */
+    int64_t image_age_s;       /* or when unused for so long */
     bool is_fake;
 };
 
@@ -108,6 +111,12 @@ struct key {
 struct stream;
 struct import;
 
+/* A device that has fallen ill stays so until agentd starts again: only a reset heals it. */
+struct device_health {
+    bool is_lost; /* does not answer now */
+    bool is_ill;
+};
+
 struct agentd {
     struct agentd_options options;
     struct identity identity;
@@ -123,11 +132,14 @@ struct agentd {
     char upload_dir[ATTEMPT_PATH_MAX];
     char volume_dir[ATTEMPT_PATH_MAX];
     char tree_program[ATTEMPT_PATH_MAX]; /* berth-tree, beside the shim */
-    char init_program[ATTEMPT_PATH_MAX]; /* and berth-init */
+    char init_program[ATTEMPT_PATH_MAX]; /* and the others */
+    char images_program[ATTEMPT_PATH_MAX];
     enum cgroup_mode cgroup_mode;
     unsigned nofile_max;
+    struct gpu *gpu; /* owned */
     struct gpu_inventory inventory;
-    struct image_store *images; /* owned */
+    struct device_health health[GPU_DEVICES_MAX]; /* one a device of the inventory */
+    struct image_store *images;                   /* owned */
 
     int state_fd; /* locked: one agentd at a time works on a state */
     int epoll_fd;
@@ -158,6 +170,7 @@ struct agentd {
     VEC(struct key) gone;
     VEC(struct outgoing) outgoing;
     struct mono lease;      /* boot clock; 0: none in this boot */
+    struct mono gc_at;      /* when unused images are looked for next */
     struct mono full_at;    /* when the next full observed set is due */
     struct mono blocked_at; /* since when the peer takes nothing; 0: it takes */
 };
@@ -192,6 +205,8 @@ const struct payload_entry *desired_payload(const struct agentd *agentd,
                                             const struct grant_digest *digest);
 /* Looks again at what each grant without an attempt still lacks. */
 void desired_refresh(struct agentd *agentd);
+/* Images may have gone: what each grant needs is looked for, and asked for, again. */
+void desired_forget_images(struct agentd *agentd);
 void desired_done(struct agentd *agentd);
 
 /* agentd_attempt.c */
@@ -237,7 +252,16 @@ void import_start(struct agentd *agentd, const struct ipc_image_ready *ready);
 /* The image that holds an upload. False: it is not here. */
 bool import_find_upload(const struct agentd *agentd, const struct grant_digest *upload,
                         struct grant_digest *image);
+/* Starts a collection when one is due and nothing else works on the store. */
+void images_collect(struct agentd *agentd);
+MUST_CHECK enum err images_keep_leases(struct agentd *agentd, struct error *e); /* once, at start */
 void imports_done(struct agentd *agentd);
+
+/* agentd_devices.c */
+MUST_CHECK enum err devices_open(struct agentd *agentd, struct error *e);
+void devices_look(struct agentd *agentd); /* once a second: what has happened to them */
+void devices_send(struct agentd *agentd); /* the inventory, to the network half */
+void devices_done(struct agentd *agentd);
 
 /* agentd_stream.c */
 void stream_exec_open(struct agentd *agentd, const struct ipc_exec_open *open);

@@ -292,6 +292,17 @@ void desired_refresh(struct agentd *agentd)
     }
 }
 
+void desired_forget_images(struct agentd *agentd)
+{
+    for (uint32_t i = 0; i < agentd->set.count; i++) {
+        struct wanted *wanted = &agentd->wanted[i];
+        if (wanted->ready.has_image || wanted->ready.has_upload)
+            wanted->is_image_asked = wanted->is_upload_asked = false;
+        wanted->ready.has_image = false;
+        wanted->ready.has_upload = false;
+    }
+}
+
 void desired_done(struct agentd *agentd)
 {
     for (size_t i = 0; i < agentd->payloads.count; i++)

@@ -1,31 +1,30 @@
 /*
- * Images and uploads that the network half has fetched. A child reads them once, into the store or
- * into a file of root's, and compares the digest of what it read: what the network half changes
- * meanwhile changes nothing.
+ * Images and uploads that the network half has fetched, and what of the store is used no more. The work
+ * is done by berth-images, a child; here is only which runs, and what follows from its end.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/agentd.h"
-#include "agent/image/import.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/log.h"
-#include "os/random.h"
+#include "os/process.h"
 
-enum { IMPORTS_MAX = 16, COPY_STEP = 64 * 1024, TEXT_MAX = 320 };
+enum {
+    IMPORTS_MAX = 16,
+    TEXT_MAX = 320,
+    KEEP_MAX = 512,   /* images about to be used; with more nothing is collected */
+    GC_EVERY_S = 600, /* and after each import */
+    GC_AGAIN_S = 60,  /* it found the store in use */
+    GC_ARGUMENTS = 5,
+};
 
 struct import {
     struct watch child; /* pidfd */
+    bool is_gc;         /* a collection: `what` is empty */
     int report_fd;      /* the child's last words, when it fails; owned */
     struct ipc_image_ready what;
 };
@@ -47,86 +46,6 @@ bool import_find_upload(const struct agentd *agentd, const struct grant_digest *
     upload_path(agentd, upload, path);
     return file_read(path, 2 * GRANT_DIGEST_SIZE, &text, NULL) == ERR_OK &&
            hex_decode(buf_str(&text), image->bytes, GRANT_DIGEST_SIZE);
-}
-
-/* Copies what is hashed and hashes what is copied. */
-static enum err copy_checked(const char *from, const char *to, const struct grant_digest *wanted,
-                             struct error *e)
-{
-    AUTO(fd) int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (in < 0)
-        return err_errno(e, "open %s", from);
-    AUTO(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (out < 0)
-        return err_errno(e, "make %s", to);
-    crypto_hash_sha256_state state;
-    struct grant_digest found;
-    static uint8_t bytes[COPY_STEP];
-    (void)crypto_hash_sha256_init(&state);
-    for (size_t got = COPY_STEP; got == COPY_STEP;) {
-        enum err rc = fd_read_full(in, bytes, sizeof(bytes), &got, e);
-        if (rc == ERR_OK)
-            rc = fd_write_full(out, bytes, got, e);
-        if (rc != ERR_OK)
-            return rc;
-        (void)crypto_hash_sha256_update(&state, bytes, got);
-    }
-    (void)crypto_hash_sha256_final(&state, found.bytes);
-    return grant_digest_eq(&found, wanted)
-               ? ERR_OK
-               : err_set(e, ERR_CORRUPT, "the upload does not have the digest it was asked by");
-}
-
-static enum err import_upload(struct agentd *agentd, const struct ipc_image_ready *what,
-                              struct image_import import, struct error *e)
-{
-    char copy[ATTEMPT_PATH_MAX];
-    char note[ATTEMPT_PATH_MAX];
-    char hex[2 * GRANT_DIGEST_SIZE + 1];
-    struct image_digest image;
-    (void)snprintf(copy, sizeof(copy), "%.300s/%016llx.tar", agentd->upload_dir,
-                   (unsigned long long)random_u64());
-    import.kind = IMAGE_SOURCE_TARBALL;
-    import.path = copy;
-    enum err rc = copy_checked(what->path, copy, &what->digest, e);
-    if (rc == ERR_OK)
-        rc = image_import(agentd->images, &import, &image, e);
-    (void)unlink(copy);
-    if (rc != ERR_OK)
-        return rc;
-    upload_path(agentd, &what->digest, note);
-    hex_encode(image.bytes, GRANT_DIGEST_SIZE, hex);
-    return file_write_atomic(note, str_of(hex), 0600, e);
-}
-
-static enum err import_image(struct agentd *agentd, const struct ipc_image_ready *what,
-                             struct image_import import, struct error *e)
-{
-    struct image_digest image;
-    import.kind = IMAGE_SOURCE_GUESS;
-    import.path = what->path;
-    enum err rc = image_import(agentd->images, &import, &image, e);
-    if (rc != ERR_OK)
-        return rc;
-    if (memcmp(image.bytes, what->digest.bytes, sizeof(image.bytes)) != 0)
-        return err_set(e, ERR_CORRUPT, "the image does not have the digest it was asked by");
-    return ERR_OK;
-}
-
-/* In the child. */
-static void __attribute__((noreturn))
-run_import(struct agentd *agentd, const struct ipc_image_ready *what, int report_fd)
-{
-    char tenant[ID_TEXT_MAX];
-    struct error e = { 0 };
-    fd_close(fd_take(&agentd->state_fd));   /* the lock on the state is not ours */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the store is never left half-way by that */
-    struct image_import import = { .tenant = id_text(ID_TENANT, what->tenant, tenant) };
-    enum err rc = what->kind == IPC_UPLOAD ? import_upload(agentd, what, import, &e)
-                                           : import_image(agentd, what, import, &e);
-    if (rc != ERR_OK)
-        (void)!write(report_fd, e.text, strnlen(e.text, sizeof(e.text)));
-    _exit(rc == ERR_OK ? 0 : 1);
 }
 
 /* The grants that wait for it never start: the controller hears why and decides what is next. */
@@ -167,18 +86,26 @@ static void import_ended(struct agentd *agentd, void *self, uint32_t events)
     if (waitid(P_PIDFD, (id_t)import->child.fd, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
         return;
     bool is_good = info.si_code == CLD_EXITED && info.si_status == 0;
+    bool is_gc = import->is_gc;
     if (!is_good && read(import->report_fd, text, sizeof(text) - 1) <= 0)
-        (void)snprintf(text, sizeof(text), "the import was killed");
-    if (!is_good) {
+        (void)snprintf(text, sizeof(text), "it was killed");
+    agentd->gc_at = mono_add_s(clock_monotonic(), is_gc ? (is_good ? GC_EVERY_S : GC_AGAIN_S) : 0);
+    if (is_gc && !is_good)
+        log_info("unused images stay for now", LOG_STR("why", text));
+    if (!is_gc && !is_good) {
         log_warning("an image cannot be imported", LOG_STR("error", text));
         give_up(agentd, &import->what, text);
     }
     import_free(agentd, import);
+    if (is_gc)
+        desired_forget_images(agentd);
     desired_refresh(agentd);
     agentd->is_dirty = true;
 }
 
-static enum err spawn_import(struct agentd *agentd, struct import *import, struct error *e)
+/* `argv` goes to berth-images; what it has to say comes through report_fd. */
+static enum err spawn_child(struct agentd *agentd, struct import *import, const char *const *argv,
+                            struct error *e)
 {
     int ends[2];
     enum err rc = fd_pipe(ends, e);
@@ -186,25 +113,53 @@ static enum err spawn_import(struct agentd *agentd, struct import *import, struc
         return rc;
     AUTO(fd) int report_read = ends[0];
     AUTO(fd) int report_write = ends[1];
-    pid_t pid = fork();
-    if (pid < 0)
-        return err_errno(e, "fork");
-    if (pid == 0)
-        run_import(agentd, &import->what, report_write);
-    int pidfd = pidfd_open(pid, 0);
-    if (pidfd < 0)
-        return err_errno(e, "hold the import");
+    static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    const int fds[] = { -1, report_write, STDERR_FILENO };
+    const struct process_spec spec = {
+        .argv = argv,
+        .env = env,
+        .dir = "/",
+        .fds = fds,
+        .fd_count = COUNT_OF(fds),
+        .dies_with_us = true, /* the store is never left half-way by that */
+    };
+    struct process process = PROCESS_NONE;
+    rc = process_spawn(&spec, &process, e);
+    if (rc != ERR_OK)
+        return rc;
     import->report_fd = fd_take(&report_read);
     import->child = (struct watch){ -1, import_ended, import };
-    return agentd_watch(agentd, &import->child, pidfd, e);
+    return agentd_watch(agentd, &import->child, process.pidfd, e);
+}
+
+static enum err spawn_import(struct agentd *agentd, struct import *import, struct error *e)
+{
+    const struct ipc_image_ready *what = &import->what;
+    const char *unpacker = agentd->options.unpacker;
+    bool is_upload = what->kind == IPC_UPLOAD;
+    char tenant[ID_TEXT_MAX];
+    char hex[2 * GRANT_DIGEST_SIZE + 1];
+    hex_encode(what->digest.bytes, GRANT_DIGEST_SIZE, hex);
+    const char *const argv[] = {
+        agentd->images_program,
+        is_upload ? "upload" : "image",
+        agentd->store_path,
+        unpacker != NULL ? unpacker : "",
+        id_text(ID_TENANT, what->tenant, tenant),
+        hex,
+        what->path,
+        is_upload ? agentd->upload_dir : NULL,
+        NULL,
+    };
+    return spawn_child(agentd, import, argv, e);
 }
 
 static bool is_running(const struct agentd *agentd, const struct ipc_image_ready *ready)
 {
     for (size_t i = 0; i < agentd->imports.count; i++) {
         const struct ipc_image_ready *other = &agentd->imports.items[i]->what;
-        if (other->kind == ready->kind && id_eq(other->tenant, ready->tenant) &&
-            grant_digest_eq(&other->digest, &ready->digest))
+        if (!agentd->imports.items[i]->is_gc && other->kind == ready->kind &&
+            id_eq(other->tenant, ready->tenant) && grant_digest_eq(&other->digest, &ready->digest))
             return true;
     }
     return false;
@@ -229,6 +184,86 @@ void import_start(struct agentd *agentd, const struct ipc_image_ready *ready)
         give_up(agentd, ready, e.text);
         import_free(agentd, import);
     }
+}
+
+/* Collections */
+
+struct keep {
+    char hex[KEEP_MAX][2 * GRANT_DIGEST_SIZE + 1];
+    size_t count;
+    bool is_full;
+};
+
+static void keep_one(struct keep *keep, const struct grant_digest *image)
+{
+    char hex[2 * GRANT_DIGEST_SIZE + 1];
+    hex_encode(image->bytes, GRANT_DIGEST_SIZE, hex);
+    for (size_t i = 0; i < keep->count; i++)
+        if (strcmp(keep->hex[i], hex) == 0)
+            return;
+    keep->is_full = keep->count == KEEP_MAX;
+    if (!keep->is_full)
+        memcpy(keep->hex[keep->count++], hex, sizeof(hex));
+}
+
+static void keep_grant(const struct agentd *agentd, const struct grant *grant, struct keep *keep)
+{
+    struct grant_digest upload;
+    if (!grant_digest_is_none(&grant->image))
+        keep_one(keep, &grant->image);
+    if (!grant_digest_is_none(&grant->upload) &&
+        import_find_upload(agentd, &grant->upload, &upload))
+        keep_one(keep, &upload);
+}
+
+static enum err spawn_gc(struct agentd *agentd, const struct keep *keep, struct error *e)
+{
+    char bytes[32];
+    char age[32];
+    (void)snprintf(bytes, sizeof(bytes), "%lld", (long long)agentd->options.image_store_bytes);
+    (void)snprintf(age, sizeof(age), "%lld", (long long)agentd->options.image_age_s);
+    const char *argv[GC_ARGUMENTS + KEEP_MAX + 1] = { agentd->images_program, "gc",
+                                                      agentd->store_path, bytes, age };
+    for (size_t i = 0; i < keep->count; i++)
+        argv[GC_ARGUMENTS + i] = keep->hex[i];
+    struct import *import = mem_new(1, sizeof(*import));
+    *import = (struct import){ .child = { .fd = -1 }, .report_fd = -1, .is_gc = true };
+    vec_push(&agentd->imports, import);
+    enum err rc = spawn_child(agentd, import, argv, e);
+    if (rc != ERR_OK)
+        import_free(agentd, import);
+    return rc;
+}
+
+void images_collect(struct agentd *agentd)
+{
+    struct mono now = clock_monotonic();
+    if (agentd->imports.count > 0 || mono_before(now, agentd->gc_at))
+        return;
+    agentd->gc_at = mono_add_s(now, GC_AGAIN_S);
+    static struct keep keep; /* 32 KiB */
+    keep = (struct keep){ .count = 0 };
+    for (uint32_t i = 0; i < agentd->set.count; i++)
+        keep_grant(agentd, &agentd->set.grants[i], &keep);
+    for (size_t i = 0; i < agentd->attempts.count; i++)
+        keep_grant(agentd, &agentd->attempts.items[i]->grant, &keep);
+    struct error e = { 0 };
+    if (!keep.is_full && spawn_gc(agentd, &keep, &e) != ERR_OK)
+        log_warning("unused images cannot be collected", LOG_ERR(&e));
+}
+
+/* Leases of attempts that are not here any more: their shims were killed, or the node went down. */
+enum err images_keep_leases(struct agentd *agentd, struct error *e)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    size_t count = 0;
+    const char **names = arena_new(&arena, 2 * agentd->attempts.count + 1, sizeof(*names));
+    for (size_t i = 0; i < agentd->attempts.count; i++) {
+        const char *name = agentd->attempts.items[i]->name;
+        names[count++] = arena_format(&arena, "%s.r", name); /* as the shim names them: rootfs/ */
+        names[count++] = arena_format(&arena, "%s.u", name); /* and upload/ */
+    }
+    return image_store_keep_leases(agentd->images, names, count, e);
 }
 
 void imports_done(struct agentd *agentd)

@@ -28,6 +28,8 @@ enum {
     LOOK_EVERY_MS = 1000,
     LOG_QUOTA_DEFAULT_MIB = 256,
     STARTING_DEFAULT = 8,
+    IMAGE_STORE_DEFAULT_MIB = 100 * 1024,
+    IMAGE_AGE_DEFAULT_S = 30 * 86400,
     EVENTS_AT_ONCE = 256,
 };
 
@@ -173,6 +175,8 @@ static enum err find_program(const struct agentd *agentd, const char *name,
 static enum err find_programs(struct agentd *agentd, struct error *e)
 {
     enum err rc = find_program(agentd, "berth-tree", agentd->tree_program, e);
+    if (rc == ERR_OK)
+        rc = find_program(agentd, "berth-images", agentd->images_program, e);
     return rc == ERR_OK ? find_program(agentd, "berth-init", agentd->init_program, e) : rc;
 }
 
@@ -182,14 +186,6 @@ static void read_lease(struct agentd *agentd)
     if (attempt_read_lease(agentd->lease_path, &lease, NULL) == ERR_OK &&
         strncmp(lease.boot_id, agentd->boot_id, sizeof(agentd->boot_id)) == 0)
         agentd->lease.ns = lease.sent_ns;
-}
-
-static enum err probe_devices(struct agentd *agentd, struct error *e)
-{
-    const struct gpu_options options = { .state_dir = agentd->options.state_dir };
-    AUTO(gpu) struct gpu *gpu = NULL;
-    enum err rc = gpu_open(&gpu, agentd->options.gpu, &options, e);
-    return rc == ERR_OK ? gpu_probe(gpu, &agentd->inventory, e) : rc;
 }
 
 static enum err open_images(struct agentd *agentd, struct error *e)
@@ -233,7 +229,7 @@ static enum err agentd_open(struct agentd *agentd, struct error *e)
     if (rc == ERR_OK)
         rc = desired_load_stamp(agentd, e);
     if (rc == ERR_OK)
-        rc = probe_devices(agentd, e);
+        rc = devices_open(agentd, e);
     if (rc == ERR_OK)
         rc = open_images(agentd, e);
     if (rc != ERR_OK)
@@ -246,6 +242,8 @@ static enum err agentd_open(struct agentd *agentd, struct error *e)
         rc = open_hints(agentd, e);
     if (rc == ERR_OK)
         rc = attempts_scan(agentd, e);
+    if (rc == ERR_OK)
+        rc = images_keep_leases(agentd, e);
     return rc == ERR_OK ? peer_listen(agentd, e) : rc;
 }
 
@@ -263,7 +261,7 @@ static void agentd_close(struct agentd *agentd)
     vec_done(&agentd->streams);
     vec_done(&agentd->used_tickets);
     vec_done(&agentd->outgoing);
-    gpu_inventory_done(&agentd->inventory);
+    devices_done(agentd);
     image_store_free(agentd->images);
     fd_close(agentd->epoll_fd);
     fd_close(agentd->state_fd);
@@ -292,6 +290,8 @@ static void agentd_loop(struct agentd *agentd)
             is_more = take_event(agentd, 0);
         if (!mono_before(clock_monotonic(), look_at)) {
             attempts_look(agentd);
+            devices_look(agentd);
+            images_collect(agentd);
             look_at = (struct mono){ clock_monotonic().ns + LOOK_EVERY_MS * NS_PER_MS };
         }
         if (agentd->is_dirty)
@@ -316,6 +316,8 @@ static const char *const help =
     "  --unpacker PROGRAM     berth-unpack (beside this program, or in /usr/libexec/berth)\n"
     "  --cgroup PATH          parent of all cgroups of workloads (/berth)\n"
     "  --log-quota-mib N      unshipped log bytes kept for an attempt (256)\n"
+    "  --image-store-mib N    unused images go when all take more (102400)\n"
+    "  --image-age SECONDS    or when unused for so long (2592000: 30 days)\n"
     "  --starting N           attempts started at once (8)\n"
     "  --rootfs DIR           for tests: the root of grants without an image, read-only\n"
     "  --fake-runtime         for tests: nothing is really run\n"
@@ -335,6 +337,8 @@ enum option_key {
     OPT_UNPACKER,
     OPT_LOG_QUOTA,
     OPT_STARTING,
+    OPT_IMAGE_STORE,
+    OPT_IMAGE_AGE,
     OPT_ROOTFS,
     OPT_FAKE,
     OPT_LOG_LEVEL,
@@ -356,6 +360,8 @@ static const struct option long_options[] = {
     { "cgroup",        required_argument, NULL, OPT_CGROUP },
     { "log-quota-mib", required_argument, NULL, OPT_LOG_QUOTA },
     { "starting",      required_argument, NULL, OPT_STARTING },
+    { "image-store-mib", required_argument, NULL, OPT_IMAGE_STORE },
+    { "image-age",     required_argument, NULL, OPT_IMAGE_AGE },
     { "rootfs",        required_argument, NULL, OPT_ROOTFS },
     { "fake-runtime",  no_argument,       NULL, OPT_FAKE },
     { "log-level",     required_argument, NULL, OPT_LOG_LEVEL },
@@ -448,6 +454,13 @@ static bool take_option(int key, const char *value, struct agentd_options *o,
             return false;
         o->log_quota_bytes = (uint64_t)number * 1024 * 1024;
         return true;
+    case OPT_IMAGE_STORE:
+        if (!parse_number(value, INT32_MAX, &number))
+            return false;
+        o->image_store_bytes = number * 1024 * 1024;
+        return true;
+    case OPT_IMAGE_AGE:
+        return parse_number(value, INT32_MAX, &o->image_age_s);
     case OPT_STARTING:
         if (!parse_number(value, GRANT_SET_MAX, &number))
             return false;
@@ -506,6 +519,8 @@ int main(int argc, char **argv)
             .cgroup = "/berth",
             .log_quota_bytes = (uint64_t)LOG_QUOTA_DEFAULT_MIB * 1024 * 1024,
             .starting_max = STARTING_DEFAULT,
+            .image_store_bytes = (int64_t)IMAGE_STORE_DEFAULT_MIB * 1024 * 1024,
+            .image_age_s = IMAGE_AGE_DEFAULT_S,
         },
         .state_fd = -1,
         .epoll_fd = -1,

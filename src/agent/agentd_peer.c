@@ -391,36 +391,6 @@ static void send_hello(struct agentd *agentd)
     peer_send(agentd, IPC_HELLO, &hello, NULL);
 }
 
-static void send_inventory(struct agentd *agentd)
-{
-    const struct gpu_inventory *inventory = &agentd->inventory;
-    struct ipc_inventory *message = mem_new(1, sizeof(*message));
-    message->device_count = (uint32_t)MIN_OF(inventory->count, (size_t)IPC_DEVICES_MAX);
-    message->cgroup_mode = (uint32_t)agentd->cgroup_mode;
-    (void)snprintf(message->driver, sizeof(message->driver), "%s", inventory->driver_name);
-    (void)snprintf(message->driver_version, sizeof(message->driver_version), "%s",
-                   inventory->driver_version);
-    (void)snprintf(message->runtime, sizeof(message->runtime), "%.63s",
-                   agentd->options.is_fake ? "fake" : agentd->options.crun);
-    for (uint32_t i = 0; i < message->device_count; i++) {
-        const struct gpu_device *device = &inventory->devices[i];
-        struct ipc_device *out = &message->devices[i];
-        out->index = device->index;
-        out->vendor = (uint32_t)device->vendor;
-        out->minor = device->minor;
-        out->parent_minor = device->parent_minor;
-        out->numa_node = device->numa_node;
-        out->is_simulated = device->is_simulated ? 1 : 0;
-        out->memory_mib = device->memory_mib;
-        (void)snprintf(out->uuid, sizeof(out->uuid), "%s", device->uuid);
-        (void)snprintf(out->model, sizeof(out->model), "%s", device->model);
-        (void)snprintf(out->class_name, sizeof(out->class_name), "%s", device->class_name);
-        (void)snprintf(out->pci, sizeof(out->pci), "%s", device->pci);
-    }
-    peer_send(agentd, IPC_INVENTORY, message, NULL);
-    mem_free(message);
-}
-
 static void take_heartbeat(struct agentd *agentd, int64_t sent_ns)
 {
     struct error e = { 0 };
@@ -457,7 +427,7 @@ static enum err take(struct agentd *agentd, const union ipc_message *m, struct e
         import_start(agentd, &m->image_ready);
         return ERR_OK;
     case IPC_INVENTORY_GET:
-        send_inventory(agentd);
+        devices_send(agentd);
         return ERR_OK;
     case IPC_EXEC_OPEN:
         stream_exec_open(agentd, &m->exec_open);

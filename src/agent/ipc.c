@@ -199,6 +199,7 @@ static enum err check_inventory(const union ipc_message *m, struct error *e)
         const struct ipc_device *device = &v->devices[i];
         FIELD(device->memory_mib >= 0, "memory_mib");
         FIELD(device->is_simulated <= 1, "is_simulated");
+        FIELD(device->health < IPC_HEALTH_COUNT, "health");
         FIELD_TEXT(device->uuid);
         FIELD_TEXT(device->model);
         FIELD_TEXT(device->class_name);

@@ -274,6 +274,8 @@ struct ipc_log_ready {
     uint64_t acked;       /* where shipping goes on after a restart of the network half */
 };
 
+enum ipc_health { IPC_HEALTH_OK, IPC_HEALTH_FAILED, IPC_HEALTH_COUNT };
+
 struct ipc_device {
     uint32_t index;
     uint32_t vendor; /* enum gpu_vendor */
@@ -281,6 +283,8 @@ struct ipc_device {
     int32_t parent_minor;
     int32_t numa_node;
     uint32_t is_simulated;
+    uint32_t health; /* enum ipc_health */
+    uint32_t unused; /* 0 */
     int64_t memory_mib;
     char uuid[64];
     char model[96];

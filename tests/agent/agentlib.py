@@ -165,7 +165,7 @@ class Peer:
     def __init__(self, path, deadline_s=20):
         self.observed, self.logs, self.results, self.gone = {}, {}, [], set()
         self.log_complete, self.exec_events, self.hello, self.needs = set(), [], None, []
-        self.full_count = 0
+        self.full_count, self.health = 0, []
         until = time.monotonic() + deadline_s
         while True:
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -263,8 +263,15 @@ class Peer:
     def on_need_image(self, body, fds):
         self.needs.append((body[:32], struct.unpack_from("@I", body, 32)[0]))
 
+    DEVICE = "@IIiiiIII" + "q64s96s48s24s"
+
     def on_inventory(self, body, fds):
+        """The number of devices, and their health in order."""
         self.inventory = struct.unpack_from("@I", body)[0]
+        size = struct.calcsize(self.DEVICE)
+        first = 8 + 16 + 64 + 64
+        self.health = [struct.unpack_from(self.DEVICE, body, first + i * size)[6]
+                       for i in range(self.inventory)]
 
     def on_exec_opened(self, body, fds):
         stream, code, is_tty = struct.unpack_from("@QII", body)

@@ -83,10 +83,11 @@ static enum err read_leases(const struct image_store *store, struct leased *out,
     return ERR_OK;
 }
 
-static bool is_leased(const struct leased *leased, const struct image_digest *image)
+static bool is_among(const struct image_digest *items, size_t count,
+                     const struct image_digest *image)
 {
-    for (size_t i = 0; i < leased->count; i++) {
-        if (image_digest_eq(&leased->items[i], image))
+    for (size_t i = 0; i < count; i++) {
+        if (image_digest_eq(&items[i], image))
             return true;
     }
     return false;
@@ -144,7 +145,7 @@ static enum err read_images(const struct image_store *store, struct collection *
             continue; /* a temporary file of a write that was killed */
         struct candidate *candidate = &all->images[all->image_count];
         rc = read_candidate(store, &image, candidate, e);
-        candidate->entry.is_leased = is_leased(&leased, &image);
+        candidate->entry.is_leased = is_among(leased.items, leased.count, &image);
         all->image_count += rc == ERR_OK;
     }
     mem_free(leased.items);
@@ -211,6 +212,9 @@ static struct candidate *longest_unused(const struct collection *all)
 
 static void choose(struct collection *all, const struct image_gc *policy)
 {
+    for (size_t i = 0; i < all->image_count; i++)
+        all->images[i].entry.is_leased |=
+            is_among(policy->keep, policy->keep_count, &all->images[i].entry.image);
     for (;;) {
         struct candidate *image = longest_unused(all);
         if (image == NULL)

@@ -80,6 +80,8 @@ struct image_gc {
         max_bytes; /* images go, the longest unused first, until the layers fit; < 0: no limit */
     int64_t max_age_s; /* images unused for longer go in any case; < 0: no limit */
     struct wall now;
+    const struct image_digest *keep; /* in use soon, though no lease says so yet */
+    size_t keep_count;
 };
 
 struct image_gc_result {
