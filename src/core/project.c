@@ -169,9 +169,10 @@ static enum err quotas_merge(struct decision *d, const struct project *old,
             old, id_is_none(next->parent) ? NULL : state_project(d->state, next->parent),
             class->r.number, quota->quota_milli
         };
-        if (guarantee_holds(d->state, &guarantee, e))
+        bool is_forced = d->command->project.is_forced;
+        if (guarantee_holds(d->state, &guarantee, is_forced ? NULL : e))
             continue;
-        if (!d->command->project.is_forced)
+        if (!is_forced)
             return ERR_CONFLICT;
         next->is_overcommitted = true;
     }
