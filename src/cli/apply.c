@@ -102,6 +102,8 @@ static size_t diff_print(const char *prefix, const json_t *present, const json_t
     {
         char path[256];
         const json_t *now = json_object_get(present, key);
+        if (now == NULL) /* a profile shows what it gives as one object */
+            now = json_object_get(json_object_get(present, "request"), key);
         (void)snprintf(path, sizeof(path), "%s%s", prefix, key);
         if (json_is_array(value) && json_array_size(value) > 0 &&
             json_is_object(json_array_get(value, 0))) {

@@ -141,8 +141,10 @@ static void reader_turn(void *arg)
     for (;;) {
         AUTO(buf) struct buf spool = { 0 };
         AUTO(buf) struct buf out = { 0 };
-        if (http_stream_room(http) < 2 * (size_t)READ_BYTES)
-            return; /* on_room goes on */
+        if (http_stream_room(http) < 2 * (size_t)READ_BYTES) {
+            http_stream_want_room(http); /* on_room goes on */
+            return;
+        }
         bool is_final = reader->has_key && logstore_is_final(berthd->logs, &reader->key);
         bool has_bytes =
             reader->has_key && logstore_read(berthd->logs, &reader->key, reader->position,
@@ -301,6 +303,8 @@ static void blob_push(struct http_request *http, void *arg)
         http_stream_cut(http);
     else if (reader->offset >= reader->size_bytes)
         http_stream_end(http);
+    else
+        http_stream_want_room(http); /* and here again */
 }
 
 void blob_start(struct exchange *exchange)

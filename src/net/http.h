@@ -159,6 +159,8 @@ void http_stream_on_room(struct http_request *request,
                          void (*fn)(struct http_request *request, void *arg), void *arg);
 MUST_CHECK enum err http_stream_write(struct http_request *request, struct str bytes);
 size_t http_stream_room(const struct http_request *request);
+/* Asks for on_room, for who writes only as much as there is room. */
+void http_stream_want_room(struct http_request *request);
 void http_stream_end(struct http_request *request);
 void http_stream_cut(struct http_request *request);
 

@@ -218,6 +218,11 @@ size_t http_stream_room(const struct http_request *request)
     return room > CHUNK_OVERHEAD ? room - CHUNK_OVERHEAD : 0;
 }
 
+void http_stream_want_room(struct http_request *request)
+{
+    conn_want_room(request->channel->conn);
+}
+
 enum err http_stream_write(struct http_request *request, struct str bytes)
 {
     struct conn *conn = request->channel->conn;
