@@ -6,7 +6,12 @@
 #include "unit/sched/lab.h"
 #include "unit/test.h"
 
-enum { HISTORIES = 12, STEPS = 250, NODES = 6, JOBS_MAX = 60 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { HISTORIES = 2 };
+#else
+enum { HISTORIES = 8 };
+#endif
+enum { STEPS = 250, NODES = 6, JOBS_MAX = 60 };
 
 static const char *const projects[] = {
     "amber", "amber/a", "amber/b", "birch", "cedar", "cedar/x"
