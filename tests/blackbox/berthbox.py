@@ -20,8 +20,9 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BERTH_BUILD", os.path.join(ROOT, "build-check/gcc"))
+# What no test can do without; every other program of the build is copied beside them.
 PROGRAMS = ["controller/berthd", "agent/berth-agent", "agent/berth-agentd", "agent/berth-shim",
-            "agent/berth-tree", "agent/berth-init", "agent/image/berth-unpack", "cli/berth"]
+            "agent/image/berth-unpack", "cli/berth"]
 AGENT_UID = 65433  # of the network half; no such user is needed
 ENDED = ("succeeded", "failed", "cancelled", "timed_out")
 POLL_S = 0.02
@@ -315,8 +316,11 @@ class Box:
         self.dir = tempfile.mkdtemp(prefix="berth-box-")
         os.chmod(self.dir, 0o755)
         os.mkdir(os.path.join(self.dir, "bin"))
-        for program in PROGRAMS:
-            shutil.copy(os.path.join(BUILD, "src", program), os.path.join(self.dir, "bin"))
+        for base, _, files in os.walk(os.path.join(BUILD, "src")):
+            for name in files:
+                path = os.path.join(base, name)
+                if name.startswith("berth") and os.path.isfile(path) and os.access(path, os.X_OK):
+                    shutil.copy(path, os.path.join(self.dir, "bin"))
         self.state = os.path.join(self.dir, "ctl")
         self.socket = os.path.join(self.dir, "s.sock")
         self.ca = os.path.join(self.state, "ca.pem")
@@ -359,7 +363,7 @@ class Box:
     def node(self, name, gpu="sim:4xh100", *options):
         node = Node(self, name, gpu, *options).join().start()
         self.nodes.append(node)
-        if not until(lambda: self.node_view(name).get("is_usable"), 30):
+        if not until(lambda: (lambda v: v.get("is_usable") and v["cpu_milli"] > 0)(self.node_view(name)), 30):
             raise RuntimeError("node %s does not get usable: %s" % (name, self.log(name + "-agentd.log")[-2000:]))
         return node
 
