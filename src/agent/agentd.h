@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "agent/attempt.h"
-#include "agent/gpu/gpu.h"
+#include "agent/gpu/edits.h"
 #include "agent/identity.h"
 #include "agent/image/store.h"
 #include "agent/ipc.h"
@@ -35,6 +35,8 @@ struct watch {
     void *self;
 };
 
+enum { CDI_LIST_MAX = 16 };
+
 struct agentd_options {
     const char *state_dir; /* on disk */
     const char *run_dir;   /* in memory, best: what need not outlive the machine */
@@ -49,6 +51,10 @@ struct agentd_options {
     const char *cgroup;       /* parent of all attempts, starts with '/' */
     uint64_t log_quota_bytes; /* of one attempt */
     uint32_t starting_max;
+    const char *cdi_dirs[CDI_LIST_MAX]; /* where CDI specs lie */
+    size_t cdi_dir_count;
+    const char *cdi_hooks[CDI_LIST_MAX]; /* programs that these may start as root */
+    size_t cdi_hook_count;
     int64_t image_store_bytes; /* images that are not in use go beyond it */
     int64_t image_age_s;       /* or when unused for so long */
     bool is_fake;
@@ -134,10 +140,13 @@ struct agentd {
     char tree_program[ATTEMPT_PATH_MAX]; /* berth-tree, beside the shim */
     char init_program[ATTEMPT_PATH_MAX]; /* and the others */
     char images_program[ATTEMPT_PATH_MAX];
+    char cdi_program[ATTEMPT_PATH_MAX];
     enum cgroup_mode cgroup_mode;
     unsigned nofile_max;
     struct gpu *gpu; /* owned */
     struct gpu_inventory inventory;
+    struct arena edits_arena;
+    struct edit_set edits;                        /* what CDI specs add for each device */
     struct device_health health[GPU_DEVICES_MAX]; /* one a device of the inventory */
     struct image_store *images;                   /* owned */
 

@@ -15,16 +15,21 @@
 
 #define HOSTS_NAME "hosts" /* in the bundle */
 
-enum { DEVICES_MAX = GRANT_DEVICES_MAX * GPU_NODES_MAX + GPU_NODES_MAX };
+enum {
+    DEVICES_MAX = GRANT_DEVICES_MAX * GPU_NODES_MAX + GPU_NODES_MAX,
+    BINDS_OF_OURS = 2, /* the upload, /etc/hosts */
+};
 
 /* Everything the OCI configuration borrows from, carved from one arena. */
 struct draft {
     struct arena arena;
     struct grant_payload payload;
-    struct oci_device devices[DEVICES_MAX];
-    struct oci_bind binds[GRANT_VOLUMES_MAX + 2]; /* with the upload and /etc/hosts */
+    struct container_edits edits; /* of all granted devices */
+    struct oci_device *devices;
+    struct oci_bind *binds;
+    struct oci_hook *hooks;
     struct buf device_env[GPU_ENV_COUNT];
-    struct str device_env_strs[GPU_ENV_COUNT];
+    struct str *device_env_strs;
     char cgroup[ATTEMPT_PATH_MAX];
     struct oci_config config;
 };
@@ -33,6 +38,7 @@ static void draft_done(struct draft *draft)
 {
     for (size_t i = 0; i < GPU_ENV_COUNT; i++)
         buf_done(&draft->device_env[i]);
+    container_edits_done(&draft->edits);
     arena_done(&draft->arena);
 }
 DEFINE_CLEANUP_AT(draft, struct draft, draft_done)
@@ -45,9 +51,89 @@ void config_paths(const struct agentd *agentd, const char *name, struct attempt_
 
 static void add_nodes(struct draft *draft, const struct gpu_node *nodes, size_t count)
 {
-    for (size_t i = 0; i < count && draft->config.device_count < DEVICES_MAX; i++)
-        draft->devices[draft->config.device_count++] =
-            (struct oci_device){ nodes[i].path, nodes[i].major, nodes[i].minor };
+    for (size_t i = 0; i < count; i++)
+        draft->devices[draft->config.device_count++] = (struct oci_device){
+            .path = nodes[i].path, .major = nodes[i].major, .minor = nodes[i].minor
+        };
+}
+
+/* Room for everything that a grant and its devices can ask for. */
+static void draft_room(const struct agentd *agentd, const struct grant *grant, struct draft *draft)
+{
+    for (uint32_t i = 0; i < grant->device_count; i++)
+        if (grant->devices[i].index < agentd->edits.count)
+            container_edits_merge(&draft->edits, &agentd->edits.devices[grant->devices[i].index]);
+    const struct container_edits *edits = &draft->edits;
+    size_t binds = GRANT_VOLUMES_MAX + BINDS_OF_OURS + edits->mounts.count + edits->devices.count;
+    draft->devices =
+        arena_new(&draft->arena, DEVICES_MAX + edits->devices.count, sizeof(*draft->devices));
+    draft->binds = arena_new(&draft->arena, binds, sizeof(*draft->binds));
+    draft->hooks = arena_new(&draft->arena, edits->hooks.count + 1, sizeof(*draft->hooks));
+    draft->device_env_strs =
+        arena_new(&draft->arena, GPU_ENV_COUNT + edits->env.count, sizeof(*draft->device_env_strs));
+}
+
+static bool has_device(const struct draft *draft, const char *path)
+{
+    for (size_t i = 0; i < draft->config.device_count; i++)
+        if (strcmp(draft->devices[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* The file of the host is bound, for it may have another name inside. */
+static void add_edit_device(struct draft *draft, const struct edit_device *edit)
+{
+    bool can_read = strchr(edit->permissions, 'r') != NULL;
+    bool can_write = strchr(edit->permissions, 'w') != NULL;
+    if (has_device(draft, edit->path) || (!can_read && !can_write))
+        return; /* the driver found it as well; or it is only to be made, which nobody may */
+    draft->devices[draft->config.device_count++] = (struct oci_device){
+        .path = edit->path,
+        .major = edit->major,
+        .minor = edit->minor,
+        .is_block = edit->type == 'b',
+        .is_bound = true,
+        .access = !can_write ? "r" : (can_read ? "rw" : "w"),
+    };
+    draft->binds[draft->config.bind_count++] = (struct oci_bind){ .source = edit->host_path,
+                                                                  .target = str_of(edit->path),
+                                                                  .is_device = true };
+}
+
+static void add_edit_mount(struct draft *draft, const struct edit_mount *edit)
+{
+    struct oci_bind bind = { .source = edit->host_path, .target = str_of(edit->container_path) };
+    for (size_t i = 0; i < edit->option_count; i++)
+        bind.is_read_only = bind.is_read_only || strcmp(edit->options[i], "ro") == 0;
+    draft->binds[draft->config.bind_count++] = bind;
+}
+
+static void draft_edits(struct draft *draft)
+{
+    const struct container_edits *edits = &draft->edits;
+    for (size_t i = 0; i < edits->env.count; i++) {
+        struct str rest = str_of(edits->env.items[i]);
+        struct str name = str_cut(&rest, '=');
+        if (!oci_is_reserved_env(name)) /* the grant says which devices are visible */
+            draft->device_env_strs[draft->config.device_env_count++] = str_of(edits->env.items[i]);
+    }
+    for (size_t i = 0; i < edits->devices.count; i++)
+        add_edit_device(draft, &edits->devices.items[i]);
+    for (size_t i = 0; i < edits->mounts.count; i++)
+        add_edit_mount(draft, &edits->mounts.items[i]);
+    for (size_t i = 0; i < edits->hooks.count; i++) {
+        const struct edit_hook *hook = &edits->hooks.items[i];
+        draft->hooks[draft->config.hook_count++] = (struct oci_hook){
+            .stage = edit_hook_stage_name[hook->stage],
+            .path = hook->path,
+            .args = hook->args,
+            .arg_count = hook->arg_count,
+            .env = hook->env,
+            .env_count = hook->env_count,
+            .timeout_s = hook->timeout_s,
+        };
+    }
 }
 
 static enum err draft_devices(const struct agentd *agentd, const struct grant *grant,
@@ -68,6 +154,8 @@ static enum err draft_devices(const struct agentd *agentd, const struct grant *g
     enum err rc = gpu_environment(inventory, indices, grant->device_count, draft->device_env, e);
     for (size_t i = 0; i < GPU_ENV_COUNT; i++)
         draft->device_env_strs[i] = buf_str(&draft->device_env[i]);
+    if (rc == ERR_OK)
+        draft_edits(draft);
     return rc;
 }
 
@@ -116,6 +204,7 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
     (void)snprintf(draft->cgroup, sizeof(draft->cgroup), "%s/%s", agentd->options.cgroup,
                    attempt_name(grant->allocation, grant->attempt, name));
     bool has_image = !grant_digest_is_none(&grant->image);
+    draft_room(agentd, grant, draft);
     draft->config = (struct oci_config){
         .grant = grant,
         .payload = &draft->payload,
@@ -127,6 +216,7 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
         .nofile_max = agentd->nofile_max,
         .devices = draft->devices,
         .binds = draft->binds,
+        .hooks = draft->hooks,
         .device_env = draft->device_env_strs,
         .device_env_count = GPU_ENV_COUNT,
     };

@@ -1,10 +1,12 @@
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agentd.h"
 #include "os/log.h"
+#include "os/process.h"
 
-enum { EVENTS_PER_LOOK = 64 };
+enum { EVENTS_PER_LOOK = 64, CDI_TIMEOUT_MS = 10 * 1000 };
 
 /* XIDs after which the device does no work until it is reset. All others are the fault of a program. */
 static const uint64_t fatal_xids[] = {
@@ -16,15 +18,102 @@ static const uint64_t fatal_xids[] = {
     120, /* or has stopped */
 };
 
+static bool has_cdi_directory(const struct agentd_options *options)
+{
+    for (size_t i = 0; i < options->cdi_dir_count; i++)
+        if (access(options->cdi_dirs[i], F_OK) == 0)
+            return true;
+    return false;
+}
+
+/* The whole command line of berth-cdi: lists of ours, and the names that our devices may have. */
+static const char *const *cdi_command(const struct agentd *agentd, struct arena *arena)
+{
+    const struct agentd_options *o = &agentd->options;
+    size_t count = 0;
+    size_t most =
+        2 + 2 * (o->cdi_dir_count + o->cdi_hook_count) + EDIT_NAMES_MAX * agentd->inventory.count;
+    const char **argv = arena_new(arena, most, sizeof(*argv));
+    argv[count++] = agentd->cdi_program;
+    for (size_t i = 0; i < o->cdi_dir_count; i++) {
+        argv[count++] = "--dir";
+        argv[count++] = o->cdi_dirs[i];
+    }
+    for (size_t i = 0; i < o->cdi_hook_count; i++) {
+        argv[count++] = "--hook";
+        argv[count++] = o->cdi_hooks[i];
+    }
+    for (size_t i = 0; i < agentd->inventory.count; i++) {
+        const char *names[EDIT_NAMES_MAX];
+        size_t name_count = edit_names_of(&agentd->inventory.devices[i], arena, names);
+        for (size_t n = 0; n < name_count; n++)
+            argv[count++] = arena_format(arena, "%zu:%s", i, names[n]);
+    }
+    return argv;
+}
+
+/* berth-cdi has looked already; what runs as root is looked at twice. */
+static enum err check_hooks(const struct agentd *agentd, struct error *e)
+{
+    const struct agentd_options *o = &agentd->options;
+    for (size_t d = 0; d < agentd->edits.count; d++)
+        for (size_t h = 0; h < agentd->edits.devices[d].hooks.count; h++) {
+            const char *path = agentd->edits.devices[d].hooks.items[h].path;
+            bool is_allowed = false;
+            for (size_t i = 0; i < o->cdi_hook_count; i++)
+                is_allowed = is_allowed || strcmp(o->cdi_hooks[i], path) == 0;
+            if (!is_allowed)
+                return err_set(e, ERR_DENIED, "the hook %.100s is not allowed", path);
+        }
+    return ERR_OK;
+}
+
+static enum err read_specs(struct agentd *agentd, struct error *e)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    static const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+    const struct process_run run = {
+        .spec = { .argv = cdi_command(agentd, &arena), .env = env, .dir = "/" },
+        .output_max = EDIT_RECORDS_BYTES_MAX,
+        .timeout_ms = CDI_TIMEOUT_MS,
+    };
+    AUTO(process_result) struct process_result result = { 0 };
+    enum err rc = process_check(&run, &result, e);
+    if (rc == ERR_OK)
+        rc = edit_records_read(buf_str(&result.output), agentd->inventory.count,
+                               &agentd->edits_arena, &agentd->edits, e);
+    return rc == ERR_OK ? check_hooks(agentd, e) : rc;
+}
+
+/* A node whose specs are broken still has devices and work: the operator is told, and it goes on. */
+static void read_edits(struct agentd *agentd)
+{
+    struct error e = { 0 };
+    if (agentd->inventory.count == 0 || !has_cdi_directory(&agentd->options))
+        return;
+    if (read_specs(agentd, &e) != ERR_OK) {
+        log_error("CDI specs are not used", LOG_ERR(&e));
+        edit_set_done(&agentd->edits);
+    }
+    for (size_t i = 0; i < agentd->edits.problems.count; i++)
+        log_warning("a CDI spec has a problem", LOG_STR("what", agentd->edits.problems.items[i]));
+}
+
 enum err devices_open(struct agentd *agentd, struct error *e)
 {
     const struct gpu_options options = { .state_dir = agentd->options.state_dir };
     enum err rc = gpu_open(&agentd->gpu, agentd->options.gpu, &options, e);
-    return rc == ERR_OK ? gpu_probe(agentd->gpu, &agentd->inventory, e) : rc;
+    if (rc == ERR_OK)
+        rc = gpu_probe(agentd->gpu, &agentd->inventory, e);
+    if (rc == ERR_OK)
+        read_edits(agentd);
+    return rc;
 }
 
 void devices_done(struct agentd *agentd)
 {
+    edit_set_done(&agentd->edits);
+    arena_done(&agentd->edits_arena);
     gpu_inventory_done(&agentd->inventory);
     gpu_free(agentd->gpu);
     agentd->gpu = NULL;

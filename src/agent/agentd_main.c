@@ -177,6 +177,8 @@ static enum err find_programs(struct agentd *agentd, struct error *e)
     enum err rc = find_program(agentd, "berth-tree", agentd->tree_program, e);
     if (rc == ERR_OK)
         rc = find_program(agentd, "berth-images", agentd->images_program, e);
+    if (rc == ERR_OK)
+        rc = find_program(agentd, "berth-cdi", agentd->cdi_program, e);
     return rc == ERR_OK ? find_program(agentd, "berth-init", agentd->init_program, e) : rc;
 }
 
@@ -221,7 +223,9 @@ static enum err agentd_open(struct agentd *agentd, struct error *e)
     if (rc != ERR_OK)
         return rc;
     agentd->crypto = identity_crypto(&agentd->identity);
-    rc = prepare_node(agentd, e);
+    rc = find_programs(agentd, e);
+    if (rc == ERR_OK)
+        rc = prepare_node(agentd, e);
     if (rc == ERR_OK)
         rc = make_places(agentd, e);
     if (rc == ERR_OK)
@@ -235,9 +239,7 @@ static enum err agentd_open(struct agentd *agentd, struct error *e)
     if (rc != ERR_OK)
         return rc;
     read_lease(agentd);
-    rc = find_programs(agentd, e);
-    if (rc == ERR_OK)
-        rc = open_signals(agentd, e);
+    rc = open_signals(agentd, e);
     if (rc == ERR_OK)
         rc = open_hints(agentd, e);
     if (rc == ERR_OK)
@@ -311,6 +313,8 @@ static const char *const help =
     "  --socket PATH          where berth-agent connects (/run/berth/agentd.sock)\n"
     "  --peer-user NAME|UID   who may connect (berth-agent)\n"
     "  --gpu SPEC             auto, nvml, rocm, pci, none, or sim:4xh100 (auto)\n"
+    "  --cdi DIR              where CDI specs lie; may be repeated (/etc/cdi, /run/cdi)\n"
+    "  --cdi-hook PROGRAM     a hook that CDI specs may run as root; may be repeated (none)\n"
     "  --crun PROGRAM         the container runtime (/usr/bin/crun)\n"
     "  --shim PROGRAM         berth-shim (beside this program)\n"
     "  --unpacker PROGRAM     berth-unpack (beside this program, or in /usr/libexec/berth)\n"
@@ -331,6 +335,8 @@ enum option_key {
     OPT_SOCKET,
     OPT_PEER,
     OPT_GPU,
+    OPT_CDI,
+    OPT_CDI_HOOK,
     OPT_CRUN,
     OPT_SHIM,
     OPT_CGROUP,
@@ -354,6 +360,8 @@ static const struct option long_options[] = {
     { "socket",        required_argument, NULL, OPT_SOCKET },
     { "peer-user",     required_argument, NULL, OPT_PEER },
     { "gpu",           required_argument, NULL, OPT_GPU },
+    { "cdi",           required_argument, NULL, OPT_CDI },
+    { "cdi-hook",      required_argument, NULL, OPT_CDI_HOOK },
     { "crun",          required_argument, NULL, OPT_CRUN },
     { "shim",          required_argument, NULL, OPT_SHIM },
     { "unpacker",      required_argument, NULL, OPT_UNPACKER },
@@ -378,6 +386,10 @@ static void default_paths(struct agentd_options *o)
     if (o->identity == NULL) {
         (void)snprintf(identity, sizeof(identity), "%s/identity", o->state_dir);
         o->identity = identity;
+    }
+    if (o->cdi_dir_count == 0) {
+        o->cdi_dirs[o->cdi_dir_count++] = "/etc/cdi";
+        o->cdi_dirs[o->cdi_dir_count++] = "/run/cdi";
     }
     if (o->shim == NULL) {
         ssize_t size = readlink("/proc/self/exe", shim, sizeof(shim) - sizeof("berth-shim"));
@@ -407,6 +419,14 @@ static bool parse_number(const char *text, int64_t max, int64_t *out)
     return str_to_i64(str_of(text), 1, max, out);
 }
 
+static bool add_path(const char **list, size_t *count, const char *value)
+{
+    if (*count == CDI_LIST_MAX || !edit_path_is_safe(value))
+        return false;
+    list[(*count)++] = value;
+    return true;
+}
+
 /* One option. False: its value is wrong. */
 static bool take_option(int key, const char *value, struct agentd_options *o,
                         struct log_options *log, const char **peer)
@@ -431,6 +451,10 @@ static bool take_option(int key, const char *value, struct agentd_options *o,
     case OPT_GPU:
         o->gpu = value;
         return true;
+    case OPT_CDI:
+        return add_path(o->cdi_dirs, &o->cdi_dir_count, value);
+    case OPT_CDI_HOOK:
+        return add_path(o->cdi_hooks, &o->cdi_hook_count, value);
     case OPT_CRUN:
         o->crun = value;
         return true;

@@ -28,14 +28,6 @@ enum {
 
 static const char *const usual_directories[] = { "/etc/cdi", "/run/cdi" };
 
-const char *const edit_hook_stage_name[EDIT_HOOK_STAGE_COUNT] = {
-    [EDIT_HOOK_CREATE_RUNTIME] = "createRuntime",
-    [EDIT_HOOK_CREATE_CONTAINER] = "createContainer",
-    [EDIT_HOOK_START_CONTAINER] = "startContainer",
-    [EDIT_HOOK_POSTSTART] = "poststart",
-    [EDIT_HOOK_POSTSTOP] = "poststop",
-};
-
 struct spec {
     json_t *json;     /* owned */
     const char *kind; /* borrowed from json: "nvidia.com/gpu" */
@@ -50,32 +42,10 @@ struct cdi {
     size_t problem_count;
 };
 
-void container_edits_done(struct container_edits *edits)
-{
-    vec_done(&edits->env);
-    vec_done(&edits->mounts);
-    vec_done(&edits->devices);
-    vec_done(&edits->hooks);
-    vec_done(&edits->additional_gids);
-}
-
 static const char *text_of(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
     return text != NULL ? text : "";
-}
-
-static bool is_safe_path(const char *path)
-{
-    size_t size = strnlen(path, PATH_MAX);
-    if (path[0] != '/' || size >= PATH_MAX)
-        return false;
-    struct str rest = { path, size };
-    while (rest.size > 0) {
-        if (str_is(str_cut(&rest, '/'), ".."))
-            return false;
-    }
-    return true;
 }
 
 /* Reading a spec ------------------------------------------------------------------------------- */
@@ -162,7 +132,7 @@ enum err cdi_open(struct cdi **out, const struct cdi_options *options, struct er
         return err_set(e, ERR_LIMIT, "more than %d hooks are allowed", ALLOWED_MAX);
     AUTO(cdi) struct cdi *cdi = mem_new(1, sizeof(*cdi));
     for (size_t i = 0; i < options->allowed_hook_count; i++) {
-        if (!is_safe_path(options->allowed_hooks[i]))
+        if (!edit_path_is_safe(options->allowed_hooks[i]))
             return err_set(e, ERR_INVALID, "the allowed hook \"%.100s\" is no absolute path",
                            options->allowed_hooks[i]);
         cdi->allowed_hooks[cdi->allowed_count++] = mem_strdup(options->allowed_hooks[i]);
@@ -248,23 +218,12 @@ bool cdi_has(const struct cdi *cdi, const char *name)
 
 const char *cdi_name_of(const struct cdi *cdi, struct arena *arena, const struct gpu_device *device)
 {
-    static const char *const kinds[] = {
-        [GPU_VENDOR_NVIDIA] = "nvidia.com/gpu",
-        [GPU_VENDOR_AMD] = "amd.com/gpu",
-        [GPU_VENDOR_INTEL] = "intel.com/gpu",
-        [GPU_VENDOR_OTHER] = "",
-    };
-    const char *kind = kinds[device->vendor];
-    const char *by_uuid = arena_format(arena, "%s=%s", kind, device->uuid);
-    if (device->is_simulated || kind[0] == '\0')
-        return NULL;
-    if (cdi_has(cdi, by_uuid))
-        return by_uuid;
-    /* An instance has the number of its device and is not meant by it. */
-    if (device->mig == GPU_MIG_INSTANCE || device->minor < 0)
-        return NULL;
-    const char *by_number = arena_format(arena, "%s=%u", kind, device->index);
-    return cdi_has(cdi, by_number) ? by_number : NULL;
+    const char *names[EDIT_NAMES_MAX];
+    size_t count = edit_names_of(device, arena, names);
+    for (size_t i = 0; i < count; i++)
+        if (cdi_has(cdi, names[i]))
+            return names[i];
+    return NULL;
 }
 
 /* Reading edits -------------------------------------------------------------------------------- */
@@ -307,7 +266,7 @@ static enum err read_path(struct arena *arena, const json_t *object, const char 
                           const char **out, struct error *e)
 {
     const char *path = text_of(object, name);
-    if (!is_safe_path(path))
+    if (!edit_path_is_safe(path))
         return err_set(e, ERR_INVALID, "%s \"%.100s\" is not an absolute path without \"..\"", name,
                        path);
     *out = arena_dup(arena, path, strlen(path));

@@ -8,61 +8,7 @@
 #ifndef AGENT_GPU_CDI_H
 #define AGENT_GPU_CDI_H
 
-#include <sys/types.h>
-
-#include "agent/gpu/gpu.h"
-#include "base/mem.h"
-
-struct edit_mount {
-    const char *host_path;
-    const char *container_path;
-    const char *const *options; /* option_count of them */
-    size_t option_count;
-};
-
-struct edit_device {
-    const char *path; /* in the container */
-    const char *host_path;
-    char type; /* 'c' or 'b' */
-    unsigned major;
-    unsigned minor;
-    const char *permissions; /* "rwm" or part of it */
-    int64_t file_mode;       /* -1: as on the host */
-    int64_t uid;             /* -1: not said; inside the container's user namespace */
-    int64_t gid;
-};
-
-enum edit_hook_stage {
-    EDIT_HOOK_CREATE_RUNTIME,
-    EDIT_HOOK_CREATE_CONTAINER,
-    EDIT_HOOK_START_CONTAINER,
-    EDIT_HOOK_POSTSTART,
-    EDIT_HOOK_POSTSTOP,
-    EDIT_HOOK_STAGE_COUNT
-};
-extern const char *const edit_hook_stage_name[EDIT_HOOK_STAGE_COUNT]; /* OCI's: "createContainer" */
-
-struct edit_hook {
-    enum edit_hook_stage stage;
-    const char *path;
-    const char *const *args;
-    size_t arg_count;
-    const char *const *env;
-    size_t env_count;
-    int64_t timeout_s; /* 0: none */
-};
-
-/* Additions to an OCI configuration, in order. Strings belong to the arena given to cdi_apply. */
-struct container_edits {
-    VEC(const char *) env; /* "NAME=value" */
-    VEC(struct edit_mount) mounts;
-    VEC(struct edit_device) devices; /* make the file and allow it in the device cgroup */
-    VEC(struct edit_hook) hooks;
-    VEC(uint32_t) additional_gids;
-    size_t hooks_refused;
-};
-void container_edits_done(struct container_edits *edits);
-DEFINE_CLEANUP_AT(container_edits, struct container_edits, container_edits_done)
+#include "agent/gpu/edits.h"
 
 struct cdi_options {
     const char *const *directories; /* later ones win; NULL: /etc/cdi, /run/cdi */

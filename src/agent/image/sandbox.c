@@ -137,20 +137,22 @@ static const int allowed_calls[] = {
     SCMP_SYS(mprotect),
 };
 
-static enum err load_filter(struct error *e)
+enum err sandbox_filter(const int *calls, size_t count, struct error *e)
 {
+    if (IS_SANITIZED)
+        return ERR_OK;
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     if (filter == NULL)
-        return err_set(e, ERR_IO, "cannot make the unpacker's system call filter");
+        return err_set(e, ERR_IO, "cannot make a system call filter");
     int rc = 0;
-    for (size_t i = 0; i < COUNT_OF(allowed_calls) && rc == 0; i++)
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed_calls[i], 0);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
     if (rc == 0)
         rc = seccomp_load(filter);
     seccomp_release(filter);
     if (rc != 0) {
         errno = -rc;
-        return err_errno(e, "load the unpacker's system call filter");
+        return err_errno(e, "load the system call filter");
     }
     return ERR_OK;
 }
@@ -168,5 +170,5 @@ enum err sandbox_enter(int dir_fd, int64_t file_bytes, struct error *e)
         return rc;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return err_errno(e, "set no_new_privs");
-    return IS_SANITIZED ? ERR_OK : load_filter(e);
+    return sandbox_filter(allowed_calls, COUNT_OF(allowed_calls), e);
 }

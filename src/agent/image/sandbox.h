@@ -17,4 +17,8 @@ MUST_CHECK enum err sandbox_unshare(struct error *e);
  * larger than `file_bytes` cannot be written. Every descriptor but 0, 3 and 4 must be closed. */
 MUST_CHECK enum err sandbox_enter(int dir_fd, int64_t file_bytes, struct error *e);
 
+/* Only these calls from now on; any other ends the process. Nothing under the sanitizers, which need
+ * more. no_new_privs must be set. */
+MUST_CHECK enum err sandbox_filter(const int *calls, size_t count, struct error *e);
+
 #endif

@@ -142,8 +142,17 @@ static struct str env_name(struct str variable)
     return str_cut(&variable, '=');
 }
 
+static bool is_device_env(const struct oci_config *config, struct str name)
+{
+    for (size_t i = 0; i < config->device_env_count; i++)
+        if (str_eq(env_name(config->device_env[i]), name))
+            return true;
+    return false;
+}
+
 /* The user's own: each name once, the last one wins, reserved names are dropped. */
-static void write_user_env(struct json_out *json, const struct grant_payload *payload)
+static void write_user_env(struct json_out *json, const struct oci_config *config,
+                           const struct grant_payload *payload)
 {
     struct str_map last = { 0 };
     for (uint32_t i = 0; i < payload->env_count; i++) {
@@ -156,7 +165,8 @@ static void write_user_env(struct json_out *json, const struct grant_payload *pa
     }
     for (uint32_t i = 0; i < payload->env_count; i++) {
         struct str name = env_name(payload->env[i]);
-        if (str_map_get(&last, name) == &payload->env[i] && !oci_is_reserved_env(name))
+        if (str_map_get(&last, name) == &payload->env[i] && !oci_is_reserved_env(name) &&
+            !is_device_env(config, name))
             json_str(json, NULL, payload->env[i]);
     }
     static const struct {
@@ -238,7 +248,7 @@ static void write_process(struct json_out *json, const struct oci_config *config
     json_close(json, ']');
 
     json_open(json, "env", '[');
-    write_user_env(json, command);
+    write_user_env(json, config, command);
     write_member_env(json, config->grant, config->payload);
     for (size_t i = 0; i < config->device_env_count; i++)
         json_str(json, NULL, config->device_env[i]);
@@ -314,8 +324,10 @@ static void write_mounts(struct json_out *json, const struct oci_config *config)
     write_mount(json, STR(INIT_PATH), "bind", config->init, init_options);
     for (size_t i = 0; i < config->bind_count; i++) {
         const struct oci_bind *bind = &config->binds[i];
-        const char *options[8] = { "bind", "nosuid", "nodev" };
-        size_t count = 3;
+        const char *options[8] = { "bind", "nosuid" };
+        size_t count = 2;
+        if (!bind->is_device)
+            options[count++] = "nodev";
         if (bind->is_idmapped)
             options[count++] = "idmap";
         if (bind->is_read_only)
@@ -349,17 +361,20 @@ static void write_namespaces(struct json_out *json, const struct grant *grant)
     }
 }
 
-static void write_device_rule(struct json_out *json, bool is_allowed, int64_t major, int64_t minor)
+static void write_device_rule(struct json_out *json, char type, int64_t major, int64_t minor,
+                              const char *access)
 {
+    bool is_allowed = type != '\0';
+    const char name[2] = { type, '\0' };
     json_open(json, NULL, '{');
     json_bool(json, "allow", is_allowed);
     if (is_allowed) {
-        json_text(json, "type", "c");
+        json_text(json, "type", name);
         json_int(json, "major", major);
         if (minor >= 0)
             json_int(json, "minor", minor);
     }
-    json_text(json, "access", is_allowed ? "rw" : "rwm");
+    json_text(json, "access", access);
     json_close(json, '}');
 }
 
@@ -370,9 +385,11 @@ static void write_devices(struct json_out *json, const struct oci_config *config
     json_open(json, "devices", '[');
     for (size_t i = 0; i < config->device_count; i++) {
         const struct oci_device *device = &config->devices[i];
+        if (device->is_bound)
+            continue;
         json_open(json, NULL, '{');
         json_text(json, "path", device->path);
-        json_text(json, "type", "c");
+        json_text(json, "type", device->is_block ? "b" : "c");
         json_int(json, "major", device->major);
         json_int(json, "minor", device->minor);
         json_int(json, "fileMode", 0666);
@@ -389,11 +406,13 @@ static void write_resources(struct json_out *json, const struct oci_config *conf
     int64_t memory = (int64_t)grant->memory_mib * 1024 * 1024;
     json_open(json, "resources", '{');
     json_open(json, "devices", '[');
-    write_device_rule(json, false, 0, 0);
+    write_device_rule(json, '\0', 0, 0, "rwm"); /* nothing, to begin with */
     for (size_t i = 0; i < COUNT_OF(harmless_devices); i++)
-        write_device_rule(json, true, harmless_devices[i].major, harmless_devices[i].minor);
+        write_device_rule(json, 'c', harmless_devices[i].major, harmless_devices[i].minor, "rw");
     for (size_t i = 0; i < config->device_count; i++)
-        write_device_rule(json, true, config->devices[i].major, config->devices[i].minor);
+        write_device_rule(json, config->devices[i].is_block ? 'b' : 'c', config->devices[i].major,
+                          config->devices[i].minor,
+                          config->devices[i].access != NULL ? config->devices[i].access : "rw");
     json_close(json, ']');
 
     json_open(json, "memory", '{');
@@ -472,6 +491,34 @@ static void write_linux(struct json_out *json, const struct oci_config *config)
     json_close(json, '}');
 }
 
+static void write_hook(struct json_out *json, const struct oci_hook *hook)
+{
+    json_open(json, NULL, '{');
+    json_text(json, "path", hook->path);
+    json_texts(json, "args", hook->args, hook->arg_count);
+    json_texts(json, "env", hook->env, hook->env_count);
+    if (hook->timeout_s > 0)
+        json_int(json, "timeout", hook->timeout_s);
+    json_close(json, '}');
+}
+
+static void write_hooks(struct json_out *json, const struct oci_config *config)
+{
+    static const char *const stages[] = { "createRuntime", "createContainer", "startContainer",
+                                          "poststart", "poststop" };
+    if (config->hook_count == 0)
+        return;
+    json_open(json, "hooks", '{');
+    for (size_t s = 0; s < COUNT_OF(stages); s++) {
+        json_open(json, stages[s], '[');
+        for (size_t i = 0; i < config->hook_count; i++)
+            if (strcmp(config->hooks[i].stage, stages[s]) == 0)
+                write_hook(json, &config->hooks[i]);
+        json_close(json, ']');
+    }
+    json_close(json, '}');
+}
+
 static struct str hostname_of(const struct oci_config *config)
 {
     struct str hostname = config->payload->hostname;
@@ -492,6 +539,7 @@ void oci_config_write(const struct oci_config *config, struct buf *out)
     json_close(&json, '}');
     json_str(&json, "hostname", hostname_of(config));
     write_mounts(&json, config);
+    write_hooks(&json, config);
     write_linux(&json, config);
     json_close(&json, '}');
 }

@@ -4,7 +4,7 @@
  * Written from the signed grant and its payload, never from anything an image or a user said beyond
  * these. Always: a user namespace of the tenant's own ids, no capability, no_new_privs, a system call
  * filter, own pid, mount, ipc, uts, cgroup and network namespaces, every device denied but the harmless
- * ones and those granted, no hooks, no /sys. (With a user namespace the runtime cannot mount a sysfs
+ * ones and those granted, no hooks but those a device needs and an operator allows, no /sys. (With a user namespace the runtime cannot mount a sysfs
  * of the workload's own and silently shows the host's, with its network devices: so there is none.)
  */
 #ifndef AGENT_RUNTIME_OCI_CONFIG_H
@@ -13,11 +13,14 @@
 #include "base/str.h"
 #include "wire/grant.h"
 
-/* A character device of the host that the workload gets, at the same or another path. */
+/* A device of the host that the workload gets. */
 struct oci_device {
     const char *path;
     unsigned major;
     unsigned minor;
+    bool is_block;
+    bool is_bound;      /* its file comes by a bind: only the permission is needed */
+    const char *access; /* NULL: "rw" */
 };
 
 /* A directory of the host, whose ids are shifted to the workload's when it is `is_idmapped`. */
@@ -26,6 +29,18 @@ struct oci_bind {
     struct str target;
     bool is_read_only;
     bool is_idmapped;
+    bool is_device; /* the one kind of mount in which a device file is one */
+};
+
+/* A program of the host's that the runtime starts: only what an operator has allowed. */
+struct oci_hook {
+    const char *stage; /* "createContainer" */
+    const char *path;
+    const char *const *args;
+    size_t arg_count;
+    const char *const *env;
+    size_t env_count;
+    int64_t timeout_s; /* 0: none */
 };
 
 struct oci_config {
@@ -42,8 +57,9 @@ struct oci_config {
     size_t device_count;
     const struct oci_bind *binds;
     size_t bind_count;
-    const struct str
-        *device_env; /* "CUDA_VISIBLE_DEVICES=...": from the grant, wins over the user's */
+    const struct oci_hook *hooks;
+    size_t hook_count;
+    const struct str *device_env; /* "CUDA_VISIBLE_DEVICES=...": each wins over the user's */
     size_t device_env_count;
 };
 

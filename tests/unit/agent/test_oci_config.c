@@ -12,7 +12,23 @@ static const struct str env[] = { { "A=1", 3 },
                                   { "RANK=9", 6 },
                                   { "PATH=/x", 7 } };
 static const struct str hosts[] = { { "m0", 2 }, { "m1", 2 } };
-static const struct oci_device devices[] = { { "/dev/nvidia3", 195, 3 } };
+static const struct oci_device devices[] = {
+    { .path = "/dev/nvidia3", .major = 195, .minor = 3 },
+    { .path = "/dev/bound",
+      .major = 8,
+      .minor = 1,
+      .is_block = true,
+      .is_bound = true,
+      .access = "r" },
+};
+static const char *const hook_args[] = { "ctk", "x" };
+static const struct oci_hook hooks[] = {
+    { .stage = "createContainer",
+      .path = "/bin/ctk",
+      .args = hook_args,
+      .arg_count = 2,
+      .timeout_s = 3 },
+};
 static const struct str device_env[] = { { "CUDA_VISIBLE_DEVICES=GPU-3", 26 } };
 
 struct written {
@@ -32,7 +48,9 @@ DEFINE_CLEANUP_AT(written, struct written, written_done)
 
 static void write_sample(struct written *w)
 {
-    struct oci_bind bind = { "/host/volume", STR("/data"), true, true };
+    struct oci_bind bind = {
+        .source = "/host/volume", .target = STR("/data"), .is_read_only = true, .is_idmapped = true
+    };
     w->grant = sample_grant(1);
     w->payload = (struct grant_payload){ .working_dir = STR("/work"),
                                          .arg_count = COUNT_OF(args),
@@ -49,7 +67,7 @@ static void write_sample(struct written *w)
                                      .has_swap_limit = true,
                                      .nofile_max = 20000,
                                      .devices = devices,
-                                     .device_count = COUNT_OF(devices),
+                                     .device_count = 1,
                                      .binds = &bind,
                                      .bind_count = 1,
                                      .device_env = device_env,
@@ -236,6 +254,45 @@ static void reserved_names_are_the_grants(void **state)
         }
 }
 
+static void devices_bring_hooks_and_variables(void **state)
+{
+    (void)state;
+    AUTO(written) struct written w = { 0 };
+    AUTO(buf) struct buf text = { 0 };
+    write_sample(&w);
+    static const struct str variables[] = { { "A=device", 8 } };
+    struct oci_bind binds[] = {
+        { .source = "/dev/x", .target = STR("/dev/bound"), .is_device = true }
+    };
+    w.config.device_count = COUNT_OF(devices);
+    w.config.hooks = hooks;
+    w.config.hook_count = COUNT_OF(hooks);
+    w.config.device_env = variables;
+    w.config.device_env_count = COUNT_OF(variables);
+    w.config.binds = binds;
+    oci_config_write(&w.config, &text);
+    json_t *root = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
+    CHECK("parses", root != NULL);
+    CHECK("hook",
+          strcmp(json_string_value(at(root, "hooks.createContainer.0.path")), "/bin/ctk") == 0);
+    CHECK("arguments", array_has(at(root, "hooks.createContainer.0.args"), "x"));
+    CHECK("timeout", json_integer_value(at(root, "hooks.createContainer.0.timeout")) == 3);
+    CHECK("no other", json_array_size(at(root, "hooks.poststop")) == 0);
+    CHECK("the device's variable", array_has(at(root, "process.env"), "A=device"));
+    CHECK("not the user's", !array_has(at(root, "process.env"), "A=2"));
+    const json_t *mounts = json_object_get(root, "mounts");
+    const json_t *last = json_array_get(mounts, json_array_size(mounts) - 1);
+    CHECK("a device file works there", !array_has(json_object_get(last, "options"), "nodev") &&
+                                           array_has(json_object_get(last, "options"), "nosuid"));
+    CHECK("which is not made", json_array_size(at(root, "linux.devices")) == 1);
+    const json_t *rules = at(root, "linux.resources.devices");
+    const json_t *rule = json_array_get(rules, json_array_size(rules) - 1);
+    CHECK("but allowed", json_integer_value(json_object_get(rule, "major")) == 8 &&
+                             strcmp(json_string_value(json_object_get(rule, "type")), "b") == 0 &&
+                             strcmp(json_string_value(json_object_get(rule, "access")), "r") == 0);
+    json_decref(root);
+}
+
 static void the_first_process_is_berth_init(void **state)
 {
     (void)state;
@@ -295,6 +352,7 @@ int main(void)
         cmocka_unit_test(limits_are_the_grants),
         cmocka_unit_test(mounts_are_ours),
         cmocka_unit_test(reserved_names_are_the_grants),
+        cmocka_unit_test(devices_bring_hooks_and_variables),
         cmocka_unit_test(the_first_process_is_berth_init),
         cmocka_unit_test(strings_survive_json),
         cmocka_unit_test(a_command_gets_no_more_than_the_workload),
