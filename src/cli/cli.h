@@ -175,6 +175,8 @@ void cli_print(const struct cli *cli, const json_t *value, const struct cli_colu
 void cli_print_yaml(const json_t *value, unsigned indent);
 /* Follows "a.b.c". NULL: absent. */
 const json_t *cli_field(const json_t *object, const char *path);
+/* Adds text that a terminal can do nothing with but show it. */
+void cli_add_safe(struct buf *out, struct str text);
 /* Bytes of a workload to our stdout; control characters are escaped on a terminal unless `is_raw`. */
 enum err cli_write_log(struct str bytes, bool is_raw, struct error *e) MUST_CHECK;
 

@@ -298,17 +298,30 @@ void cli_print(const struct cli *cli, const json_t *value, const struct cli_colu
     }
 }
 
+/* Controls of C0 and of C1, the latter as UTF-8 has them; line ends and tabs are harmless. */
+static bool is_control(struct str text, size_t i)
+{
+    unsigned char c = (unsigned char)text.data[i];
+    if (c >= 0x80 && c <= 0x9f)
+        return i > 0 && (unsigned char)text.data[i - 1] == 0xc2;
+    return c == 0x7f || (c < 0x20 && c != '\n' && c != '\t' && c != '\r');
+}
+
+void cli_add_safe(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (is_control(text, i))
+            buf_format(out, "\\x%02x", (unsigned)(unsigned char)text.data[i]);
+        else
+            buf_add_char(out, text.data[i]);
+    }
+}
+
 enum err cli_write_log(struct str bytes, bool is_raw, struct error *e)
 {
     if (is_raw || !cli_is_terminal())
         return fd_write_full(STDOUT_FILENO, bytes.data, bytes.size, e);
     AUTO(buf) struct buf safe = { 0 };
-    for (size_t i = 0; i < bytes.size; i++) {
-        unsigned char c = (unsigned char)bytes.data[i];
-        if ((c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7f)
-            buf_format(&safe, "\\x%02x", c);
-        else
-            buf_add_char(&safe, (char)c);
-    }
+    cli_add_safe(&safe, bytes);
     return fd_write_full(STDOUT_FILENO, safe.data, safe.size, e);
 }

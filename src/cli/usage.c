@@ -22,12 +22,14 @@ const struct cli_option *cli_global_options(size_t *count)
 
 enum cli_exit cli_usage(const struct cli *cli, const char *fmt, ...)
 {
+    char text[1024]; /* a longer complaint is cut */
+    AUTO(buf) struct buf safe = { 0 };
     va_list args;
     va_start(args, fmt);
-    (void)fputs("berth: ", stderr);
-    (void)vfprintf(stderr, fmt, args);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    (void)fputs("\n", stderr);
+    cli_add_safe(&safe, str_of(text));
+    (void)fprintf(stderr, "berth: %s\n", safe.data);
     if (cli->command != NULL)
         (void)fprintf(stderr, "see `berth %s%s%s --help`\n",
                       cli->command->noun != NULL ? cli->command->noun : "",
@@ -52,8 +54,10 @@ enum cli_exit cli_fail(const struct error *e)
         [ERR_IO] = CLI_FAILED,
         [ERR_CORRUPT] = CLI_FAILED,
     };
+    AUTO(buf) struct buf safe = { 0 };
+    cli_add_safe(&safe, str_of(e->text)); /* it may quote what somebody else has named */
     (void)fflush(stdout);
-    (void)fprintf(stderr, "berth: %s\n", e->text);
+    (void)fprintf(stderr, "berth: %s\n", safe.data);
     return exits[e->code];
 }
 

@@ -305,7 +305,8 @@ enum err desired_build(struct desired *desired, const struct state *state, const
         .node = node->r.id,
         .epoch = state->epoch,
         .generation = node->r.generation,
-        .issued_ns = state->wall.ns,
+        .issued_ns =
+            0, /* sent again, a set is the same bytes: nodes refuse a generation told twice */
     };
     size_t most = 0;
     for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
@@ -331,19 +332,27 @@ enum err desired_build(struct desired *desired, const struct state *state, const
     return rc != ERR_OK ? rc : worst;
 }
 
-struct str_list desired_payloads(struct desired *desired, const struct node *node,
-                                 struct arena *arena)
+struct str_list desired_payloads(struct desired *desired, const struct node *node, size_t bytes_max,
+                                 bool *is_cut, struct arena *arena)
 {
     struct str_list list = { 0 };
     size_t most = 0;
+    size_t bytes_left = bytes_max;
     for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
         most += a->r.state == AL_STARTING;
+    *is_cut = false;
     list.items = arena_new(arena, most, sizeof(*list.items));
     for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
         const struct payload *payload =
             a->r.state == AL_STARTING ? desired_payload_of(desired, a, NULL) : NULL;
-        if (payload != NULL)
-            list.items[list.count++] = buf_str(&payload->bytes);
+        if (payload == NULL)
+            continue;
+        if (payload->bytes.size > bytes_left) {
+            *is_cut = true;
+            break;
+        }
+        bytes_left -= payload->bytes.size;
+        list.items[list.count++] = buf_str(&payload->bytes);
     }
     return list;
 }

@@ -24,10 +24,10 @@ DEFINE_CLEANUP(desired, struct desired *, desired_free)
 enum err desired_build(struct desired *desired, const struct state *state, const struct node *node,
                        struct buf *out, struct error *e) MUST_CHECK;
 
-/* Payloads of the node's allocations that are not known to run yet; slices are borrowed until the next
- * build. */
-struct str_list desired_payloads(struct desired *desired, const struct node *node,
-                                 struct arena *arena);
+/* Payloads of the node's allocations that are not known to run yet, the oldest first, up to `bytes_max`:
+ * `*is_cut` tells that there are more. Slices are borrowed until the next build. */
+struct str_list desired_payloads(struct desired *desired, const struct node *node, size_t bytes_max,
+                                 bool *is_cut, struct arena *arena);
 /* One by its digest, of this node's allocations only. Empty: not known. */
 struct str desired_payload(struct desired *desired, const struct node *node,
                            const struct grant_digest *digest);

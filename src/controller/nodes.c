@@ -21,6 +21,8 @@ enum {
     HEARTBEAT_S = 5,
     MESSAGE_BYTES_MAX = 4 * 1024 * 1024,
     BLOB_CHUNK = 60 * 1024,
+    STRANGER_BYTES_MAX = 64 * 1024, /* before the greeting: a JOIN, a HELLO, a RENEW */
+    PAYLOADS_BYTES_MAX = 8 * 1024 * 1024,
 };
 
 struct session {
@@ -29,6 +31,7 @@ struct session {
     struct id node; /* none: not greeted yet */
     bool is_greeted;
     int64_t skew_ms;
+    bool lacks_payloads; /* of its newest set: they did not fit into one message */
     struct session *next, *prev;
 };
 
@@ -95,6 +98,15 @@ static struct actor session_actor(const struct session *session)
 }
 
 /* A command of a node. Refusals are told to the operator: an honest agent gets none. */
+/* How far a clock is ahead of ours; clocks that cannot be are as far as can be told. */
+static int64_t skew_ms_of(int64_t wall_ns)
+{
+    int64_t ahead_ns = 0;
+    if (__builtin_sub_overflow(wall_ns, clock_wall().ns, &ahead_ns))
+        ahead_ns = wall_ns < 0 ? INT64_MIN : INT64_MAX;
+    return ahead_ns / NS_PER_MS;
+}
+
 static void session_command(struct session *session, struct command *command)
 {
     struct error e = { 0 };
@@ -253,6 +265,7 @@ static void session_replace(struct nodes *nodes, struct session *session)
     id_map_put(&nodes->by_node, session->node, session);
     session->is_greeted = true;
     nodes->connected++;
+    link_set_message_max(session->link, MESSAGE_BYTES_MAX);
 }
 
 static void on_hello(struct session *session, const void *message)
@@ -276,7 +289,7 @@ static void on_hello(struct session *session, const void *message)
                   LOG_INT("node_epoch", hello->epoch), LOG_INT("epoch", state->epoch));
         return;
     }
-    session->skew_ms = (hello->wall_ns - clock_wall().ns) / NS_PER_MS;
+    session->skew_ms = skew_ms_of(hello->wall_ns);
     session_replace(nodes, session);
     const struct welcome_message welcome = {
         .protocol = protocol,
@@ -311,12 +324,15 @@ static void on_observed(struct session *session, const void *message)
     engine_node_seen(session->nodes->o.engine, session->node, (struct str){ 0 });
     session_command(session, &command);
 }
+    /* What has started needs its payload no more: now there is room for those of others. */
+    if (session->lacks_payloads && link_queued(session->link) == 0)
+        engine_node_resend(session->nodes->o.engine, session->node);
 
 static void on_heartbeat(struct session *session, const void *message)
 {
     const struct heartbeat_message *beat = message;
     struct nodes *nodes = session->nodes;
-    session->skew_ms = (beat->wall_ns - clock_wall().ns) / NS_PER_MS;
+    session->skew_ms = skew_ms_of(beat->wall_ns);
     engine_node_seen(nodes->o.engine, session->node, (struct str){ 0 });
     const struct heartbeat_ack_message ack = { .number = beat->number, .wall_ns = clock_wall().ns };
     session_send(session, MESSAGE_HEARTBEAT_ACK, &ack);
@@ -335,13 +351,16 @@ static void on_payloads_wanted(struct session *session, const void *message)
     AUTO(arena) struct arena arena = { 0 };
     struct desired_message answer = { 0 };
     answer.payloads.items = arena_new(&arena, wanted->digests.count, sizeof(struct str));
+    size_t bytes_left = PAYLOADS_BYTES_MAX; /* also when one is asked for many times */
     for (size_t i = 0; node != NULL && i < wanted->digests.count; i++) {
         struct grant_digest digest;
         if (!hex_decode(wanted->digests.items[i], digest.bytes, GRANT_DIGEST_SIZE))
             continue;
         struct str payload = desired_payload(nodes->o.desired, node, &digest);
-        if (payload.size > 0)
-            answer.payloads.items[answer.payloads.count++] = payload;
+        if (payload.size == 0 || payload.size > bytes_left)
+            continue;
+        answer.payloads.items[answer.payloads.count++] = payload;
+        bytes_left -= payload.size;
     }
     AUTO(buf) struct buf bytes = { 0 };
     desired_encode(&answer, &bytes);
@@ -511,7 +530,8 @@ static void on_message(struct link *link, uint16_t type, struct str payload, voi
         session_refuse(session, REFUSE_DENIED, "hello comes first");
         return;
     }
-    if (handler->type == MESSAGE_RENEW && !session->is_greeted && !session_identify(session))
+    /* Also of a session that was greeted: its node may have been removed since. */
+    if (handler->type == MESSAGE_RENEW && !session_identify(session))
         return;
     const struct schema *schema = message_schema(handler->type);
     struct arena *arena = engine_arena(session->nodes->o.engine);
@@ -688,7 +708,7 @@ static const struct link_events session_events = {
 
 void nodes_take(struct nodes *nodes, struct conn *conn)
 {
-    static const struct link_options options = { .message_bytes_max = MESSAGE_BYTES_MAX };
+    static const struct link_options options = { .message_bytes_max = STRANGER_BYTES_MAX };
     struct session *session = mem_new(1, sizeof(*session));
     session->nodes = nodes;
     session->next = nodes->first;
@@ -709,7 +729,8 @@ void nodes_send_desired(struct nodes *nodes, struct id node_id, struct str set)
     AUTO(buf) struct buf bytes = { 0 };
     const struct desired_message message = {
         .set = set,
-        .payloads = desired_payloads(nodes->o.desired, node, &arena),
+        .payloads = desired_payloads(nodes->o.desired, node, PAYLOADS_BYTES_MAX,
+                                     &session->lacks_payloads, &arena),
     };
     desired_encode(&message, &bytes);
     if (link_send(session->link, MESSAGE_DESIRED, buf_str(&bytes)) != ERR_OK)

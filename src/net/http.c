@@ -22,6 +22,7 @@ enum {
     IDLE_TIMEOUT_DEFAULT_MS = 60000,
     FEED_PING_DEFAULT_MS = 15000,
     BODY_PROGRESS_BYTES = 64 * 1024,
+    REQUESTS_AT_ONCE = 8, /* of one connection that sends ahead, before others get their turn */
     BODY_RESERVE_MAX = 64 * 1024 /* trusted of a Content-Length before the bytes are there */
 };
 
@@ -215,16 +216,21 @@ static bool is_reading(const struct channel *channel)
     return false;
 }
 
-static void read_requests(struct channel *channel, struct str data, size_t *used)
+/* Returns whether it stopped with requests left, so that others get their turn. */
+static bool read_requests(struct channel *channel, struct str data, size_t *used)
 {
+    size_t count = 0;
     while (*used < data.size && is_reading(channel)) {
+        if (channel->phase == CHANNEL_IDLE && count++ == REQUESTS_AT_ONCE)
+            return true;
         struct str rest = { data.data + *used, data.size - *used };
         size_t step =
             channel->phase == CHANNEL_BODY ? read_body(channel, rest) : read_head(channel, rest);
         if (step == 0)
-            return;
+            return false;
         *used += step;
     }
+    return false;
 }
 
 static size_t on_data(struct conn *conn, struct str data, void *arg)
@@ -233,7 +239,7 @@ static size_t on_data(struct conn *conn, struct str data, void *arg)
     bool was_idle = channel->phase == CHANNEL_IDLE;
     size_t used = 0;
     channel->is_inside = true;
-    read_requests(channel, data, &used);
+    channel->has_more = read_requests(channel, data, &used);
     channel->is_inside = false;
     if (channel->conn == NULL) {
         channel_free(channel);
@@ -247,7 +253,9 @@ static size_t on_data(struct conn *conn, struct str data, void *arg)
         set_deadline(channel, channel->server->options.header_timeout_ms);
     if (!is_reading(channel) && kept >= channel->server->options.header_bytes_max)
         conn_pause(conn);
-    if (channel->has_ended && is_reading(channel))
+    if (channel->has_more)
+        conn_resume(conn);
+    else if (channel->has_ended && is_reading(channel))
         conn_finish(conn);
     return used;
 }
@@ -260,7 +268,7 @@ static void on_peer_end(struct conn *conn, void *arg)
     bool is_feed = channel->request != NULL && channel->request->kind == ANSWER_FEED;
     if (is_feed || channel->phase == CHANNEL_BODY)
         conn_abort(conn, "the client has gone");
-    else if (channel->phase != CHANNEL_ANSWER)
+    else if (channel->phase != CHANNEL_ANSWER && !channel->has_more)
         conn_finish(conn);
 }
 

@@ -25,6 +25,7 @@ struct channel {
     bool is_inside; /* on_data is on the stack */
     bool is_last;   /* close after this answer */
     bool has_ended; /* the client sends no more */
+    bool has_more;  /* requests were left for the next round */
     struct http_scan scan;
 };
 

@@ -265,6 +265,12 @@ enum err link_send(struct link *link, uint16_t type, struct str payload)
     return ERR_OK;
 }
 
+void link_set_message_max(struct link *link, size_t bytes)
+{
+    assert(bytes > 0 && bytes <= LINK_MESSAGE_MAX);
+    link->options.message_bytes_max = bytes;
+}
+
 size_t link_queued(const struct link *link)
 {
     return link->out_bytes;
