@@ -38,7 +38,7 @@ static void print_help(void)
         "  --server HOST[:PORT]  the controller (port 7878)\n"
         "  --token-file FILE     a join token, `-` for standard input; never on a command line\n"
         "  --ca FILE             the controller's authority, STATE/ca.pem there\n"
-        "  --pin HEX             or its SHA-256 fingerprint, as `berth token create` prints it\n"
+        "  --pin HEX             or its SHA-256 fingerprint\n"
         "  --name NAME           of the node (default: the host name)\n"
         "  --user USER|UID       who runs this half (default: berth-agent)\n"
         "  --identity FILE       for the privileged half (default %s)\n"
@@ -49,7 +49,7 @@ static void print_help(void)
         "  --agentd-uid UID      who must own it (default 0)\n"
         "  --plain-http          registries without TLS, on a loopback or trusted network only\n"
         "  --help, --version\n\n"
-        "Example: berth token create --role node_join -q | berth-agent join --server ctl:7878 \\\n"
+        "Example: berth node join-token -q | ssh n1 berth-agent join --server ctl:7878 \\\n"
         "             --token-file - --ca ca.pem\n",
         default_identity, default_state, default_socket);
 }
