@@ -450,7 +450,7 @@ static void test_public_names(void **state)
 {
     (void)state;
     AUTO(buf) struct buf text = { 0 };
-    const struct wire_names names = { NULL, class_name_of, is_tenant };
+    const struct wire_names names = { .class_name = class_name_of, .is_tenant = is_tenant };
     struct json_writer w = json_writer_of(&text);
     struct project_record project = { .id = { 0, 1 }, .parent = { 0, 2 } };
     struct quota quotas[] = { { .class_number = 3, .limit_milli = -1 }, { .class_number = 4 } };
