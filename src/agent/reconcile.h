@@ -35,8 +35,8 @@ struct rec_observed {
     const struct grant *grant; /* as it was started; borrowed */
     enum rec_state state;
     uint32_t stop_grace_s; /* of the stop it has been told of, in REC_STOPPING */
-    bool is_log_stored; /* elsewhere, and its end was told */
-    bool is_busy; /* somebody still works in its directory: it cannot be removed yet */
+    bool is_log_stored;    /* elsewhere, and its end was told */
+    bool is_busy;          /* somebody still works in its directory: it cannot be removed yet */
     struct mono ended_at;
 };
 
