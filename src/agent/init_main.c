@@ -119,7 +119,7 @@ int main(int argc, char **argv)
         (void)sigdelset(&signals, own_faults[i]);
     /* Blocked before the start, so that none is lost; a blocked signal is kept even for a first
      * process. */
-    (void)sigprocmask(SIG_BLOCK, &signals, &before);
+    (void)pthread_sigmask(SIG_BLOCK, &signals, &before);
     (void)fcntl(INIT_REPORT_FD, F_SETFD, FD_CLOEXEC);
 
     pid_t workload = -1;
