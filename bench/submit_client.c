@@ -48,7 +48,7 @@ struct run {
 static _Noreturn void fail(const char *what)
 {
     perror(what);
-    exit(EXIT_FAILURE);
+    _exit(EXIT_FAILURE);
 }
 
 static void client_send(struct run *run, struct client *client)
