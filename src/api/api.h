@@ -13,6 +13,7 @@
  *                         the state as it is after it
  *         API_QUERY       run api_query_run() on a worker with a read-only connection
  *         API_STORE_BODY  store the body in the blob store, then api_stored(): it gives API_COMMAND
+ *         API_RESOLVE     ask the registry what `resolve` means, then api_resolved(): it gives API_COMMAND
  *         API_FEED        a change feed (SSE) from `feed`
  *         API_LOG         bytes of a log from `log`
  *         API_BLOB        bytes of a stored blob
@@ -91,6 +92,7 @@ enum api_outcome {
     API_COMMAND,
     API_QUERY,
     API_STORE_BODY,
+    API_RESOLVE,
     API_FEED,
     API_LOG,
     API_BLOB
@@ -121,6 +123,16 @@ struct api_stored {
     struct digest digest; /* of the bytes */
     int64_t size_bytes;
     struct digest manifest; /* API_BODY_IMAGE: of the image inside */
+};
+
+/* An image of a registry whose digest is not known yet. */
+struct api_resolve {
+    struct id tenant;     /* whose login is used; none: the operator's image for all */
+    struct str reference; /* as it was given */
+};
+struct api_resolved {
+    struct digest manifest;
+    int64_t size_bytes;
 };
 
 struct api_feed {
@@ -154,6 +166,7 @@ struct api_result {
     struct str secret;      /* a token's text for api_finish; in the arena, to be wiped with it */
     struct api_query query;
     struct api_store_body store_body;
+    struct api_resolve resolve;
     struct api_feed feed;
     struct api_log log;
     struct api_blob blob;
@@ -196,6 +209,9 @@ enum err api_finish(const struct api_request *request, const struct api_context 
 enum err api_stored(const struct api_request *request, const struct api_context *context,
                     const struct api_stored *stored, struct api_result *result, struct error *e)
     MUST_CHECK;
+
+/* After the registry answered: completes the command of API_RESOLVE. */
+void api_resolved(const struct api_resolved *resolved, struct api_result *result);
 
 /* On a worker. */
 enum err api_query_run(const struct api_query *query, struct query *connection,

@@ -283,16 +283,51 @@ enum err get_image(struct call *c, struct error *e)
     return rc;
 }
 
+/* The registry has to be asked what a reference means; with the login of who may set the image. */
+static enum err image_to_resolve(struct call *c, const struct image_spec *spec, struct error *e)
+{
+    struct api_resolve *resolve = &c->result->resolve;
+    struct project *tenant = NULL;
+    enum err rc = ERR_OK;
+
+    if (spec->source.size == 0)
+        return err_field(e, "source", "source is missing; give REGISTRY/NAME:TAG");
+    resolve->tenant = c->context->actor.tenant;
+    if (spec->tenant.size > 0)
+        rc = call_tenant(c, spec->tenant, &tenant, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (tenant != NULL)
+        resolve->tenant = tenant->r.id;
+    if (!call_allows(c, resolve->tenant))
+        return err_cause(e, ERR_DENIED, CAUSE_NOT_PERMITTED,
+                         "only operators offer images to every tenant");
+    resolve->reference = spec->source;
+    c->result->outcome = API_RESOLVE;
+    return ERR_OK;
+}
+
 enum err set_image(struct call *c, struct error *e)
 {
+    static const struct digest none;
+    const struct image_spec *spec = &c->result->command.image_set;
     enum err rc = call_command(c, CMD_IMAGE_SET, e);
 
     if (rc == ERR_OK)
         rc = call_body(c, &c->result->command.image_set, e);
     /* Naming a blob of the store is the store's own: whoever could would read what others sent. */
-    if (rc == ERR_OK && str_starts(c->result->command.image_set.source, STR(IMAGE_BLOB_PREFIX)))
+    if (rc == ERR_OK && str_starts(spec->source, STR(IMAGE_BLOB_PREFIX)))
         rc = err_field(e, "source", "source: a reference in a registry is wanted");
+    if (rc == ERR_OK && memcmp(&spec->manifest, &none, sizeof(none)) == 0)
+        rc = image_to_resolve(c, spec, e);
     return rc;
+}
+
+void api_resolved(const struct api_resolved *resolved, struct api_result *result)
+{
+    result->outcome = API_COMMAND;
+    result->command.image_set.manifest = resolved->manifest;
+    result->command.image_set.size_bytes = resolved->size_bytes;
 }
 
 /* Whose the image in the body of this request becomes; `*out` none: everybody's. */

@@ -276,7 +276,7 @@ static const struct cli_option import_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "whose it becomes (operators: everybody's unless given)"),
 };
 static const struct cli_option image_options[] = {
-    TEXT("source", 0, NULL, "REFERENCE", "registry/name@sha256:... of a registry"),
+    TEXT("source", 0, NULL, "REFERENCE", "REGISTRY/NAME:TAG or ...@sha256:..."),
     TEXT("manifest", 0, NULL, "SHA256", "of its manifest"),
     TEXT("tenant", 0, NULL, "NAME", "default: one's own; operators: for all"),
 };

@@ -20,6 +20,7 @@
 
 struct server;
 struct snapshotter;
+struct checker;
 
 struct berthd {
     struct config config;
@@ -39,10 +40,17 @@ struct berthd {
     struct nodes *nodes;
     struct server *server;
     struct snapshotter *snapshotter;
+    struct checker *checker;
     struct loop_timer wake;               /* the engine's next turn */
     struct loop_task turn;                /* one is due in this round */
     struct loop_timer housework;          /* expiry, blobs, store maintenance */
-    const struct store_batch *committing; /* borrowed from the engine */
+    const struct store_batch *committing; /* borrowed from the engine; NULL: none */
+    bool is_upkeep;    /* a worker has the store for something else than a commit */
+    bool is_trim_due;  /* retention has something to remove, perhaps */
+    bool is_trim_step; /* this commit takes a step of it along */
+    bool trim_more;    /* the worker's answer */
+    bool is_stopping;
+    unsigned commits_since_trim;
     enum err commit_rc;
     struct error commit_error;
     unsigned since_maintain;

@@ -1,5 +1,6 @@
 #include "controller/config.h"
 
+#include "controller/registry.h"
 #include "os/file.h"
 #include "wire/yaml.h"
 
@@ -30,6 +31,13 @@ static const struct field fields[] = {
       .doc = "DNS names and addresses under which clients and agents reach this controller" },
     TEXT(certificate, "PEM chain to serve instead of one from the own CA"),
     TEXT(certificate_key, "PEM key of `certificate`"),
+    { .name = "plain_http_registries",
+      .kind = FIELD_STR_LIST,
+      .offset = offsetof(struct config, plain_http_registries),
+      .size = sizeof(struct str_list),
+      .max = 16,
+      .item_max = 253,
+      .doc = "registries on the loopback, as host:port, that are asked without TLS" },
     TEXT(log_level, "debug, info, warning or error; default info"),
     NUMBER(requests_per_s, 1, 1000000, "requests a second one token may make; default 200"),
     NUMBER(log_quota_mib, 1, 1 << 30, "output of workloads kept per project; default 1024"),
@@ -74,7 +82,7 @@ enum err config_check(const struct config *config, struct error *e)
                          config->socket.size);
     if ((config->certificate.size == 0) != (config->certificate_key.size == 0))
         return err_field(e, "certificate_key", "certificate and certificate_key go together");
-    return ERR_OK;
+    return registry_check_plain(&config->plain_http_registries, e);
 }
 
 enum err config_load(const char *path, struct arena *arena, struct config *out, struct error *e)

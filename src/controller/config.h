@@ -17,7 +17,8 @@ struct config {
     struct str_list names;  /* DNS names and addresses in the server certificate */
     struct str certificate; /* bring your own: paths of PEM files; "" uses our CA's */
     struct str certificate_key;
-    struct str log_level;   /* debug, info, warning, error */
+    struct str_list plain_http_registries; /* host:port, on the loopback */
+    struct str log_level;                  /* debug, info, warning, error */
     int64_t requests_per_s; /* of one token, sustained; bursts up to ten times that */
     int64_t log_quota_mib;  /* of workload output kept per project */
     int64_t log_days;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "controller/berthd.h"
+#include "controller/checker.h"
 #include "controller/server.h"
 #include "controller/snapshotter.h"
 #include "controller/state_load.h"
@@ -20,6 +21,7 @@ enum {
     TURN_BUDGET = 2000, /* workloads looked at before the loop serves others again */
     MAINTAIN_BATCHES = 64,
     HOUSEWORK_S = 60,
+    TRIM_EVERY_COMMITS = 16, /* a step of retention with every so many, while others wait */
     BLOB_AGE_S = 3600,
     EXIT_UNKNOWN_OUTCOME = 75,
 };
@@ -58,6 +60,16 @@ static void seam_entropy(void *arg, void *bytes, size_t size)
     random_bytes(bytes, size);
 }
 
+/* On a worker: one small step of what retention no longer keeps. */
+static void trim_step(struct berthd *berthd)
+{
+    struct error e = { 0 };
+    struct store *store = berthd->store;
+    berthd->trim_more = false;
+    if (store->vtable->trim(store, clock_wall(), &berthd->trim_more, &e) != ERR_OK)
+        log_warning("what retention no longer keeps was not removed", LOG_ERR(&e));
+}
+
 /* On a worker: one transaction, then whatever else the store needs while nobody else uses it. */
 static void commit_run(void *arg)
 {
@@ -79,12 +91,52 @@ static void commit_run(void *arg)
         if (store->vtable->maintain(store, &e) != ERR_OK)
             log_warning("the store's maintenance failed", LOG_ERR(&e));
     }
+    if (berthd->is_trim_step)
+        trim_step(berthd);
+}
+
+/* On a worker, when there was nothing to commit. */
+static void upkeep_run(void *arg)
+{
+    struct berthd *berthd = arg;
+    struct error e = { 0 };
+    berthd->since_maintain = 0;
+    if (berthd->store->vtable->maintain(berthd->store, &e) != ERR_OK)
+        log_warning("the store's maintenance failed", LOG_ERR(&e));
+    trim_step(berthd);
+}
+
+static void commit_start(struct berthd *berthd);
+static void upkeep_start(struct berthd *berthd);
+
+/* Loop: the store is free again. A batch that came meanwhile goes first. */
+static void upkeep_done(void *arg)
+{
+    struct berthd *berthd = arg;
+    berthd->is_upkeep = false;
+    berthd->is_trim_due = berthd->trim_more;
+    if (berthd->committing != NULL)
+        commit_start(berthd);
+    else
+        upkeep_start(berthd);
+}
+
+static void upkeep_start(struct berthd *berthd)
+{
+    if (!berthd->is_trim_due || berthd->is_upkeep || berthd->is_stopping ||
+        berthd->committing != NULL)
+        return;
+    berthd->is_upkeep = true;
+    loop_work(berthd->loop, upkeep_run, upkeep_done, berthd);
 }
 
 static void commit_done(void *arg)
 {
     struct berthd *berthd = arg;
     enum err rc = berthd->commit_rc;
+    berthd->committing = NULL;
+    if (berthd->is_trim_step)
+        berthd->is_trim_due = rc != ERR_OK || berthd->trim_more;
     if (rc != ERR_OK && rc != ERR_UNAVAILABLE) {
         /* Whether the batch is stored is not known. Nobody was told anything; the next start reads
          * what is, and Idempotency-Keys settle it for clients. */
@@ -98,11 +150,32 @@ static void commit_done(void *arg)
     berthd_wake(berthd);
 }
 
+/* The worker looks at nothing that the loop may change meanwhile. */
+static void commit_start(struct berthd *berthd)
+{
+    berthd->is_trim_step =
+        berthd->is_trim_due && ++berthd->commits_since_trim >= TRIM_EVERY_COMMITS;
+    if (berthd->is_trim_step)
+        berthd->commits_since_trim = 0;
+    loop_work(berthd->loop, commit_run, commit_done, berthd);
+}
+
 static void seam_commit(void *arg, const struct store_batch *batch)
 {
     struct berthd *berthd = arg;
     berthd->committing = batch;
-    loop_work(berthd->loop, commit_run, commit_done, berthd);
+    if (!berthd->is_upkeep)
+        commit_start(berthd);
+}
+
+static bool seam_check(void *arg, const struct state *state, const struct sched *sched)
+{
+    return checker_start(((struct berthd *)arg)->checker, state, sched);
+}
+
+static void on_checked(void *arg, unsigned found, const struct error *e)
+{
+    engine_checked(((struct berthd *)arg)->engine, found, e);
 }
 
 static void seam_handing_over(void *arg, const struct state *state)
@@ -196,6 +269,8 @@ static void on_housework(void *arg)
     struct berthd *berthd = arg;
     struct blob_users users = { engine_state(berthd->engine) };
     desired_forget(berthd->desired, users.state);
+    berthd->is_trim_due = true;
+    upkeep_start(berthd);
     (void)logstore_expire(berthd->logs, clock_wall(), berthd->config.log_days * 86400);
     (void)blobs_collect(berthd->blobs, clock_wall().ns / NS_PER_S, BLOB_AGE_S, blob_is_used,
                         &users);
@@ -262,6 +337,7 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
         .desired_build = seam_desired_build,
         .desired_send = seam_desired_send,
         .publish = seam_publish,
+        .check = seam_check,
         .report = seam_report,
     };
     struct state *state = NULL;
@@ -276,6 +352,7 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
     }
     berthd->snapshotter = snapshotter_new(berthd_path(berthd, "snapshot.tmp"),
                                           berthd->config.snapshot_events, state->sequence);
+    berthd->checker = checker_new(berthd->loop, on_checked, berthd);
     berthd->engine = engine_new(&seams, state);
     const struct nodes_options nodes = {
         .loop = berthd->loop,
@@ -341,6 +418,7 @@ static enum err serve(struct berthd *berthd, struct error *e)
              LOG_SLICE("socket", berthd->config.socket));
     rc = loop_run(berthd->loop, e);
 
+    berthd->is_stopping = true;
     server_drain(berthd->server);
     nodes_abort(berthd->nodes, "the controller stops");
     loop_drain(berthd->loop); /* the commit under way, if any, and what it lets go */
@@ -353,6 +431,7 @@ static void berthd_close(struct berthd *berthd)
         loop_drain(berthd->loop);
     server_close(berthd->server);
     nodes_free(berthd->nodes);
+    checker_free(berthd->checker);
     engine_free(berthd->engine);
     snapshotter_free(berthd->snapshotter);
     desired_free(berthd->desired);

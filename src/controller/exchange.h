@@ -41,6 +41,7 @@ struct feed_subscriber;
 struct log_reader;
 struct cli_streams;
 struct terminal;
+struct resolution;
 
 struct rate_bucket {
     struct id token;
@@ -59,6 +60,8 @@ struct server {
     struct rate_bucket *first_bucket;           /* owned */
     struct exchange *first_query, **last_query; /* waiting for the list connection */
     bool is_querying;
+    struct resolution *first_resolution, **last_resolution; /* owned; the first one is under way */
+    size_t resolution_count;
     struct feed_subscriber *feeds; /* owned */
     uint64_t published;            /* sequence of the newest event given to feeds */
     struct log_reader *readers;    /* owned */
@@ -82,6 +85,9 @@ struct api_context exchange_context(struct exchange *exchange);
 /* server_body.c */
 void body_start(struct exchange *exchange, struct http_request *request);
 void body_finish(struct exchange *exchange);
+
+/* server_resolve.c */
+void resolve_start(struct exchange *exchange);
 
 /* server_feed.c */
 void feed_start(struct exchange *exchange);

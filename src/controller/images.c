@@ -172,14 +172,14 @@ static enum err archive_file(const char *path, const char *wanted, struct buf *o
     return err_set(e, ERR_INVALID, "the upload is not an OCI archive: %s is missing", wanted);
 }
 
-static enum err digest_parse(const json_t *descriptor, struct digest *out, struct error *e)
+enum err image_descriptor_digest(const json_t *descriptor, struct digest *out, struct error *e)
 {
     static const struct str prefix = { "sha256:", 7 };
     struct str text = str_of(json_string_value(json_object_get(descriptor, "digest")));
     if (!str_starts(text, prefix) ||
         !hex_decode((struct str){ text.data + prefix.size, text.size - prefix.size }, out->bytes,
                     DIGEST_BYTES))
-        return err_set(e, ERR_INVALID, "the archive names a digest that is not sha256");
+        return err_set(e, ERR_INVALID, "a digest that is not sha256 is named");
     return ERR_OK;
 }
 
@@ -214,6 +214,17 @@ static struct str_list strings_of(const json_t *array, struct arena *arena)
     return list;
 }
 
+void image_config_defaults(const json_t *config, struct arena *arena, struct image_defaults *out)
+{
+    const json_t *inner = json_object_get(config, "config");
+    *out = (struct image_defaults){
+        .entrypoint = strings_of(json_object_get(inner, "Entrypoint"), arena),
+        .command = strings_of(json_object_get(inner, "Cmd"), arena),
+        .env = strings_of(json_object_get(inner, "Env"), arena),
+        .workdir = str_copy(arena, str_of(json_string_value(json_object_get(inner, "WorkingDir")))),
+    };
+}
+
 static enum err manifest_find(const char *path, struct digest *manifest, struct error *e)
 {
     AUTO(buf) struct buf text = { 0 };
@@ -227,7 +238,7 @@ static enum err manifest_find(const char *path, struct digest *manifest, struct 
     if (json_array_size(manifests) != 1)
         return err_set(e, ERR_INVALID, "the archive has %zu images; one is wanted",
                        json_array_size(manifests));
-    return digest_parse(json_array_get(manifests, 0), manifest, e);
+    return image_descriptor_digest(json_array_get(manifests, 0), manifest, e);
 }
 
 enum err image_archive_read(const char *path, struct arena *arena, struct digest *manifest,
@@ -240,18 +251,12 @@ enum err image_archive_read(const char *path, struct arena *arena, struct digest
     if (rc == ERR_OK)
         rc = archive_blob(path, manifest, &description, e);
     if (rc == ERR_OK)
-        rc = digest_parse(json_object_get(description, "config"), &config_digest, e);
+        rc = image_descriptor_digest(json_object_get(description, "config"), &config_digest, e);
     if (rc == ERR_OK)
         rc = archive_blob(path, &config_digest, &config, e);
     if (rc != ERR_OK)
         return err_wrap(e, rc, "image archive");
 
-    const json_t *inner = json_object_get(config, "config");
-    *defaults = (struct image_defaults){
-        .entrypoint = strings_of(json_object_get(inner, "Entrypoint"), arena),
-        .command = strings_of(json_object_get(inner, "Cmd"), arena),
-        .env = strings_of(json_object_get(inner, "Env"), arena),
-        .workdir = str_copy(arena, str_of(json_string_value(json_object_get(inner, "WorkingDir")))),
-    };
+    image_config_defaults(config, arena, defaults);
     return ERR_OK;
 }

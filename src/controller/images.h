@@ -33,6 +33,11 @@ const struct image_defaults *images_defaults(struct images *images, const struct
  */
 enum err image_archive_read(const char *path, struct arena *arena, struct digest *manifest,
                             struct image_defaults *defaults, struct error *e) MUST_CHECK;
+/* Out of an OCI configuration: what its image starts with. In the arena. */
+void image_config_defaults(const json_t *config, struct arena *arena, struct image_defaults *out);
+/* The digest that a descriptor ("digest", "size", ...) of a manifest or index names. */
+enum err image_descriptor_digest(const json_t *descriptor, struct digest *out, struct error *e)
+    MUST_CHECK;
 /* Keeps them, durably, from the loop. */
 enum err images_keep(struct images *images, const struct digest *manifest,
                      const struct image_defaults *defaults, struct error *e) MUST_CHECK;

@@ -10,6 +10,7 @@
 
 #include "controller/cli_streams.h"
 #include "controller/logship.h"
+#include "controller/registry.h"
 #include "identity/token.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -20,9 +21,9 @@ enum {
     CERTIFICATE_S = 24 * 3600, /* short-lived: a lost key is worth little */
     HEARTBEAT_S = 5,
     MESSAGE_BYTES_MAX = 4 * 1024 * 1024,
-    BLOB_CHUNK = 60 * 1024,
     STRANGER_BYTES_MAX = 64 * 1024, /* before the greeting: a JOIN, a HELLO, a RENEW */
     PAYLOADS_BYTES_MAX = 8 * 1024 * 1024,
+    BLOB_CHUNK = 60 * 1024,
 };
 
 struct session {
@@ -30,8 +31,8 @@ struct session {
     struct link *link;
     struct id node; /* none: not greeted yet */
     bool is_greeted;
-    int64_t skew_ms;
     bool lacks_payloads; /* of its newest set: they did not fit into one message */
+    int64_t skew_ms;
     struct session *next, *prev;
 };
 
@@ -97,7 +98,6 @@ static struct actor session_actor(const struct session *session)
                            .name = node != NULL ? node->r.name : STR("node") };
 }
 
-/* A command of a node. Refusals are told to the operator: an honest agent gets none. */
 /* How far a clock is ahead of ours; clocks that cannot be are as far as can be told. */
 static int64_t skew_ms_of(int64_t wall_ns)
 {
@@ -107,6 +107,7 @@ static int64_t skew_ms_of(int64_t wall_ns)
     return ahead_ns / NS_PER_MS;
 }
 
+/* A command of a node. Refusals are told to the operator: an honest agent gets none. */
 static void session_command(struct session *session, struct command *command)
 {
     struct error e = { 0 };
@@ -264,8 +265,8 @@ static void session_replace(struct nodes *nodes, struct session *session)
     }
     id_map_put(&nodes->by_node, session->node, session);
     session->is_greeted = true;
-    nodes->connected++;
     link_set_message_max(session->link, MESSAGE_BYTES_MAX);
+    nodes->connected++;
 }
 
 static void on_hello(struct session *session, const void *message)
@@ -323,10 +324,10 @@ static void on_observed(struct session *session, const void *message)
     command.observed.node = session->node;
     engine_node_seen(session->nodes->o.engine, session->node, (struct str){ 0 });
     session_command(session, &command);
-}
     /* What has started needs its payload no more: now there is room for those of others. */
     if (session->lacks_payloads && link_queued(session->link) == 0)
         engine_node_resend(session->nodes->o.engine, session->node);
+}
 
 static void on_heartbeat(struct session *session, const void *message)
 {
@@ -350,8 +351,8 @@ static void on_payloads_wanted(struct session *session, const void *message)
     const struct node *node = state_node(engine_state(nodes->o.engine), session->node);
     AUTO(arena) struct arena arena = { 0 };
     struct desired_message answer = { 0 };
-    answer.payloads.items = arena_new(&arena, wanted->digests.count, sizeof(struct str));
     size_t bytes_left = PAYLOADS_BYTES_MAX; /* also when one is asked for many times */
+    answer.payloads.items = arena_new(&arena, wanted->digests.count, sizeof(struct str));
     for (size_t i = 0; node != NULL && i < wanted->digests.count; i++) {
         struct grant_digest digest;
         if (!hex_decode(wanted->digests.items[i], digest.bytes, GRANT_DIGEST_SIZE))
@@ -396,8 +397,7 @@ static const struct image *image_of(const struct state *state, const struct dige
 /* The login of the image's tenant at the registry its reference starts with. */
 static const struct credential *credential_of(const struct state *state, const struct image *image)
 {
-    struct str rest = image->r.source;
-    struct str registry = str_cut(&rest, '/');
+    struct str registry = registry_host(image->r.source);
     for (const struct credential *c = state->first_credential; c != NULL; c = c->next) {
         if (id_eq(c->r.tenant, image->r.tenant) && str_eq(c->r.registry, registry))
             return c;
@@ -421,6 +421,7 @@ static void on_image_wanted(struct session *session, const void *message)
     const struct node *node = state_node(state, session->node);
     struct image_source_message source = { .manifest = wanted->manifest };
     AUTO(buf) struct buf password = { 0 };
+    AUTO(arena) struct arena arena = { 0 };
     const struct image *image = NULL;
 
     if (node != NULL && node_uses(node, &wanted->manifest, NULL))
@@ -434,7 +435,8 @@ static void on_image_wanted(struct session *session, const void *message)
     } else {
         const struct credential *credential = credential_of(state, image);
         source.kind = IMAGE_SOURCE_REGISTRY;
-        source.reference = image->r.source;
+        /* By digest: a tag may have moved since the image was named. */
+        source.reference = str_of(registry_by_digest(image->r.source, &image->r.manifest, &arena));
         if (credential != NULL &&
             keys_open(nodes->o.keys, credential->r.sealed, &password, NULL) == ERR_OK) {
             source.username = credential->r.username;

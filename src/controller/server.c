@@ -524,6 +524,9 @@ static void outcome_run(struct exchange *exchange)
     case API_QUERY:
         query_queue(exchange);
         break;
+    case API_RESOLVE:
+        resolve_start(exchange);
+        break;
     case API_FEED:
         feed_start(exchange);
         break;
@@ -650,6 +653,7 @@ enum err server_open(struct berthd *berthd, struct server **out, struct error *e
     *out = server; /* berthd_close closes what is open of it */
     server->berthd = berthd;
     server->last_query = &server->first_query;
+    server->last_resolution = &server->first_resolution;
     server->published = engine_state(berthd->engine)->sequence;
     server->ops = (struct api_ops){
         .arg = server,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ void snapshotter_free(struct snapshotter *snapshotter)
 static _Noreturn void child_write(const struct snapshotter *snapshotter, const struct state *state)
 {
     AUTO(buf) struct buf bytes = { 0 };
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the store's lock must not outlive the controller */
     snapshot_write(state, &bytes);
     int fd = open(snapshotter->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool is_good =

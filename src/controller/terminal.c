@@ -33,6 +33,9 @@ struct terminal {
     struct buf from_node; /* owned; credited as it leaves: at most LINK_WINDOW */
     struct buf to_node;   /* owned; the socket is paused while it is not empty */
     bool is_started, is_ending;
+    struct loop_task ending;
+    unsigned end_code;
+    const char *end_reason; /* static */
     struct terminal *next, *prev;
 };
 
@@ -66,7 +69,16 @@ static void terminal_end(struct terminal *terminal, unsigned code, const char *r
     if (terminal->is_ending)
         return;
     terminal->is_ending = true;
-    websocket_close(terminal->socket, code, reason);
+    terminal->end_code = code;
+    terminal->end_reason = reason;
+    loop_task_queue(terminal->server->berthd->loop, &terminal->ending);
+}
+
+/* At the end of the round: inside of a message's callback a close would overtake what was said. */
+static void on_ending(void *arg)
+{
+    struct terminal *terminal = arg;
+    websocket_close(terminal->socket, terminal->end_code, terminal->end_reason);
 }
 
 /* {"exit": number} or {"signal": number}, then the end. False: no room now. */
@@ -265,6 +277,7 @@ static void terminal_free(struct terminal *terminal)
     if (terminal->next != NULL)
         terminal->next->prev = terminal->prev;
     loop_timer_stop(server->berthd->loop, &terminal->deadline);
+    loop_task_cancel(server->berthd->loop, &terminal->ending);
     if (terminal->token.size > 0) /* in our own arena */
         explicit_bzero((void *)(uintptr_t)terminal->token.data, terminal->token.size);
     arena_done(&terminal->arena);
@@ -337,6 +350,7 @@ static struct terminal *terminal_new(struct exchange *exchange, const struct htt
     if (str_starts(field, scheme))
         terminal->token = str_copy(
             &terminal->arena, (struct str){ field.data + scheme.size, field.size - scheme.size });
+    terminal->ending = (struct loop_task){ .fn = on_ending, .arg = terminal };
     terminal->deadline = (struct loop_timer){ .fn = on_deadline, .arg = terminal };
     terminal->next = terminal->server->terminals;
     if (terminal->next != NULL)
@@ -368,6 +382,8 @@ void terminal_open(struct exchange *exchange, struct http_request *http)
 
 void terminals_end(struct server *server)
 {
-    for (struct terminal *t = server->terminals; t != NULL; t = t->next)
-        terminal_end(t, CLOSE_STOPPING, "the controller stops");
+    for (struct terminal *t = server->terminals; t != NULL; t = t->next) {
+        t->is_ending = true;
+        websocket_close(t->socket, CLOSE_STOPPING, "the controller stops"); /* no round follows */
+    }
 }

@@ -411,7 +411,10 @@ bool engine_turn(struct engine *engine, size_t budget)
     }
     contacts_turn(engine->contacts, engine->state, now, engine_contact_changed, engine);
     if (engine_is_due(engine->check_at, now)) {
-        engine_self_check(engine);
+        bool is_elsewhere = engine->seams.check != NULL &&
+                            engine->seams.check(engine->seams.arg, engine->state, engine->sched);
+        if (!is_elsewhere)
+            engine_self_check(engine);
         engine->check_at = mono_add_s(now, SELF_CHECK_AFTER_S);
     }
     bool more = engine_schedule(engine, budget);
@@ -503,18 +506,33 @@ void engine_committed(struct engine *engine, enum err rc, const struct error *wh
     batch_clear(batch);
 }
 
+unsigned engine_check(const struct state *state, const struct sched *sched, struct error *e)
+{
+    unsigned found = 0;
+    if (!state_check(state, e))
+        found |= ENGINE_DRIFT_STATE;
+    if (!sched_check(sched, e))
+        found |= ENGINE_DRIFT_SCHED;
+    return found;
+}
+
+void engine_checked(struct engine *engine, unsigned found, const struct error *e)
+{
+    if (found == 0)
+        return;
+    engine->counters.drifts++;
+    engine->seams.report(
+        engine->seams.arg,
+        (found & ENGINE_DRIFT_STATE) != 0 ? "state self-check" : "scheduler self-check", e);
+    if ((found & ENGINE_DRIFT_SCHED) != 0)
+        engine_rebuild_sched(engine);
+}
+
 void engine_self_check(struct engine *engine)
 {
     struct error e = { 0 };
-    if (!state_check(engine->state, &e)) {
-        engine->counters.drifts++;
-        engine->seams.report(engine->seams.arg, "state self-check", &e);
-    }
-    if (!sched_check(engine->sched, &e)) {
-        engine->counters.drifts++;
-        engine->seams.report(engine->seams.arg, "scheduler self-check", &e);
-        engine_rebuild_sched(engine);
-    }
+    unsigned found = engine_check(engine->state, engine->sched, &e);
+    engine_checked(engine, found, &e);
 }
 
 bool engine_is_settled(const struct engine *engine)

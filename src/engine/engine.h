@@ -59,6 +59,9 @@ struct engine_seams {
     /* A durable event with its journal body, in order: change feeds. */
     void (*publish)(void *arg, const struct event *event, struct str body);
 
+    /* Executor: does the self-check of these elsewhere and answers by engine_checked(). False or NULL:
+     * the engine does it itself, at once. */
+    bool (*check)(void *arg, const struct state *state, const struct sched *sched);
     /* Executor: a periodic problem worth telling an operator (self-check drift, refused plan). */
     void (*report)(void *arg, const char *what, const struct error *e);
 };
@@ -114,6 +117,11 @@ void engine_committed(struct engine *engine, enum err rc, const struct error *wh
 
 /* Recomputes all that is derived and reports what differs; repairs by rebuilding from the facts. */
 void engine_self_check(struct engine *engine);
+/* The look alone, for seams.check: which of the two drifted, and how (of the last one that did). */
+enum engine_drift { ENGINE_DRIFT_STATE = 1, ENGINE_DRIFT_SCHED = 2 };
+unsigned engine_check(const struct state *state, const struct sched *sched, struct error *e);
+/* What such a check found: engine_drift bits and a text. */
+void engine_checked(struct engine *engine, unsigned found, const struct error *e);
 
 /* A snapshot can be taken when no batch is open or under way: then the state equals the journal. */
 bool engine_is_settled(const struct engine *engine);
