@@ -396,6 +396,7 @@ enum err registry_resolve(const struct registry_request *request, struct arena *
         rc = resolve(&session, out, e);
     (void)unlink(session.auth_file);
     /* What skopeo may have left besides holds no secret; the next start looks no further at it. */
+    /* Without FTW_CHDIR it is safe in threads: NOLINTNEXTLINE(concurrency-mt-unsafe) */
     (void)nftw(session.dir, remove_entry, REMOVE_FDS, FTW_DEPTH | FTW_PHYS);
     return rc;
 }
