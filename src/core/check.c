@@ -1,5 +1,5 @@
 /* check.c - what handlers share: bounds of fields, and finding the objects that a command names. */
-#include <stdio.h>
+#include <string.h>
 
 #include "core/decide.h"
 
@@ -101,8 +101,9 @@ enum err find_class(const struct decision *d, struct str name, const char *field
     struct class_object *class = state_class_by_name(d->state, name);
     if (class == NULL) {
         enum err rc = not_found(e, "class", name);
-        if (e != NULL)
-            (void)snprintf(e->field, sizeof(e->field), "%s", field);
+        size_t size = strlen(field) + 1;
+        if (e != NULL && size <= sizeof(e->field))
+            memcpy(e->field, field, size);
         return rc;
     }
     *out = class;
