@@ -204,7 +204,13 @@ static void seam_desired_send(void *arg, struct id node, struct str bytes)
 
 static void seam_publish(void *arg, const struct event *event, struct str body)
 {
-    server_publish(((struct berthd *)arg)->server, event, body);
+    struct berthd *berthd = arg;
+    if (event->type == EV_ALLOCATION_GRANTED) {
+        const struct allocation_record *r = &event->allocation_granted;
+        const struct log_key key = { r->project, r->workload, r->id, r->attempt, r->rank };
+        logstore_expect(berthd->logs, &key, r->node);
+    }
+    server_publish(berthd->server, event, body);
 }
 
 static void seam_report(void *arg, const char *what, const struct error *e)

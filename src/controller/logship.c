@@ -121,25 +121,38 @@ static void sources_expire(struct logship *ship, struct mono now)
     }
 }
 
+/* Out of the state, or what was expected before this controller started. */
+static bool source_find(const struct logship *ship, const struct state *state,
+                        struct id allocation_id, struct log_key *key, struct id *node)
+{
+    const struct allocation *allocation = state_allocation(state, allocation_id);
+    if (allocation == NULL)
+        return logstore_expected(ship->logs, allocation_id, key, node);
+    *key = (struct log_key){
+        .project = allocation->r.project,
+        .workload = allocation->r.workload,
+        .allocation = allocation->r.id,
+        .attempt = allocation->r.attempt,
+        .rank = allocation->r.rank,
+    };
+    *node = allocation->r.node;
+    return true;
+}
+
 bool logship_key(struct logship *ship, const struct state *state, struct id node,
                  const struct log_position *position, struct log_key *out)
 {
     struct mono now = clock_monotonic();
     struct source *source = id_map_get(&ship->by_allocation, position->allocation);
     if (source == NULL) {
-        const struct allocation *allocation = state_allocation(state, position->allocation);
-        if (allocation == NULL)
+        struct log_key key;
+        struct id owner;
+        if (!source_find(ship, state, position->allocation, &key, &owner))
             return false;
         sources_expire(ship, now);
         source = mem_new(1, sizeof(*source));
-        source->key = (struct log_key){
-            .project = allocation->r.project,
-            .workload = allocation->r.workload,
-            .allocation = allocation->r.id,
-            .attempt = allocation->r.attempt,
-            .rank = allocation->r.rank,
-        };
-        source->node = allocation->r.node;
+        source->key = key;
+        source->node = owner;
         source->next = ship->sources;
         ship->sources = source;
         id_map_put(&ship->by_allocation, source->key.allocation, source);

@@ -1,7 +1,8 @@
 /*
  * Layout: DIR/<project>/<workload>/<attempt>.<rank>.<allocation>.<suffix>, where the suffix is
  * `spool` while the output grows and `done` when nothing follows; `cut` beside it is an empty file
- * that says that bytes were dropped. The file system is the only state besides a cache of how much
+ * that says that bytes were dropped. DIR/expected/<allocation> names project, workload, attempt, rank
+ * and node of output that is not complete. The file system is the only state besides a cache of how much
  * each project stores.
  */
 #include "controller/logstore.h"
@@ -36,6 +37,7 @@ enum { PATH_BYTES = 512 };
 static const char growing[] = "spool";
 static const char done[] = "done";
 static const char cut[] = "cut";
+static const char expected[] = "expected";
 
 enum err logstore_open(const char *dir, int64_t quota_mib, struct logstore **out, struct error *e)
 {
@@ -49,6 +51,7 @@ enum err logstore_open(const char *dir, int64_t quota_mib, struct logstore **out
     logs->dir = mem_strdup(dir);
     logs->dir_fd = fd_take(&fd);
     logs->quota_bytes = quota_mib * 1024 * 1024;
+    (void)mkdirat(logs->dir_fd, expected, 0700); /* a failure shows when something is expected */
     *out = logs;
     return ERR_OK;
 }
@@ -304,6 +307,57 @@ enum err logstore_append(struct logstore *logs, const struct log_key *key, uint6
     return rc;
 }
 
+static void expected_path(struct id allocation, char out[PATH_BYTES])
+{
+    char text[ID_TEXT_MAX];
+    (void)snprintf(out, PATH_BYTES, "%s/%s", expected, id_text(ID_ALLOCATION, allocation, text));
+}
+
+void logstore_expect(struct logstore *logs, const struct log_key *key, struct id node)
+{
+    char path[PATH_BYTES];
+    char text[4 * ID_TEXT_MAX];
+    char project[ID_TEXT_MAX];
+    char workload[ID_TEXT_MAX];
+    char node_text[ID_TEXT_MAX];
+    expected_path(key->allocation, path);
+    int length = snprintf(text, sizeof(text), "%s %s %lld %lld %s\n",
+                          id_text(ID_PROJECT, key->project, project),
+                          id_text(ID_WORKLOAD, key->workload, workload), (long long)key->attempt,
+                          (long long)key->rank, id_text(ID_NODE, node, node_text));
+    AUTO(fd) int fd = openat(logs->dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    struct error e = { 0 };
+    if (fd < 0 || fd_write_full(fd, text, (size_t)length, &e) != ERR_OK)
+        (void)unlinkat(logs->dir_fd, path,
+                       0); /* half a line would name nobody: as if not expected */
+}
+
+bool logstore_expected(struct logstore *logs, struct id allocation, struct log_key *key,
+                       struct id *node)
+{
+    char path[PATH_BYTES];
+    char text[4 * ID_TEXT_MAX];
+    size_t size = 0;
+    expected_path(allocation, path);
+    AUTO(fd) int fd = openat(logs->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fd_read_full(fd, text, sizeof(text), &size, NULL) != ERR_OK)
+        return false;
+    struct str rest = { text, size };
+    struct log_key found = { .allocation = allocation };
+    struct str project = str_cut(&rest, ' ');
+    struct str workload = str_cut(&rest, ' ');
+    struct str attempt = str_cut(&rest, ' ');
+    struct str rank = str_cut(&rest, ' ');
+    struct str node_text = str_cut(&rest, '\n');
+    if (!id_parse(ID_PROJECT, project, &found.project) ||
+        !id_parse(ID_WORKLOAD, workload, &found.workload) ||
+        !str_to_i64(attempt, 0, INT64_MAX, &found.attempt) ||
+        !str_to_i64(rank, 0, INT64_MAX, &found.rank) || !id_parse(ID_NODE, node_text, node))
+        return false;
+    *key = found;
+    return true;
+}
+
 void logstore_finish(struct logstore *logs, const struct log_key *key)
 {
     char from[PATH_BYTES];
@@ -316,6 +370,8 @@ void logstore_finish(struct logstore *logs, const struct log_key *key)
     log_path(key, growing, from);
     log_path(key, done, to);
     (void)renameat(logs->dir_fd, from, logs->dir_fd, to); /* the next offer finishes it again */
+    expected_path(key->allocation, from);
+    (void)unlinkat(logs->dir_fd, from, 0); /* one that stays expires */
 }
 
 struct listing {
@@ -437,5 +493,7 @@ size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s)
 {
     struct expiry expiry = { .logs = logs, .before_s = now.ns / NS_PER_S - age_s };
     each_name(open_below(logs, "."), expire_project, &expiry);
-    return expiry.removed;
+    size_t removed = expiry.removed;
+    each_name(open_below(logs, expected), expire_file, &expiry); /* nobody has brought these */
+    return removed;
 }

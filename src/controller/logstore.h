@@ -43,6 +43,15 @@ enum err logstore_append(struct logstore *logs, const struct log_key *key, uint6
 /* Nothing follows. */
 void logstore_finish(struct logstore *logs, const struct log_key *key);
 
+/*
+ * Output that will come: kept until it is complete, so that a controller that starts anew knows whose it
+ * is although the allocation has left the state meanwhile. Not durable against power loss.
+ */
+void logstore_expect(struct logstore *logs, const struct log_key *key, struct id node);
+/* False: nothing is expected of that allocation. */
+bool logstore_expected(struct logstore *logs, struct id allocation, struct log_key *key,
+                       struct id *node);
+
 /* One stored output, for reading: by workload, in order of attempt and rank. */
 struct log_entry {
     struct log_key key;

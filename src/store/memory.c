@@ -52,7 +52,7 @@ static enum err check_keys(const struct memory_store *store, const struct store_
             is_unique = !is_taken(&store->allocations_by_id, &made, ev->allocation_granted.id);
         else if (ev->type == EV_ALLOCATION_CHANGED && ev->allocation_changed.has_segment)
             is_unique =
-                !is_taken(&store->billed, &billed, ev->allocation_changed.segment.allocation);
+                !is_taken(&store->billed, &billed, use_key(&ev->allocation_changed.segment));
     }
     id_map_done(&made);
     id_map_done(&billed);

@@ -130,13 +130,13 @@ static enum err add_usage(void *to, const struct usage_row *row, struct wall rec
                           struct error *e)
 {
     struct memory_store *store = to;
-    if (id_map_get(&store->billed, row->segment.allocation) != NULL)
-        return err_set(e, ERR_CONFLICT, "the use of this allocation was recorded before");
+    if (id_map_get(&store->billed, use_key(&row->segment)) != NULL)
+        return err_set(e, ERR_CONFLICT, "this use of the allocation was recorded before");
     struct memory_usage *kept = mem_new(1, sizeof(*kept));
     kept->row = *row;
     kept->recorded = recorded;
     vec_push(&store->usage, kept);
-    id_map_put(&store->billed, row->segment.allocation, kept);
+    id_map_put(&store->billed, use_key(&row->segment), kept);
     return ERR_OK;
 }
 
@@ -244,7 +244,7 @@ void memory_drop_allocation(struct memory_store *store, struct memory_allocation
 
 void memory_drop_usage(struct memory_store *store, struct memory_usage *usage)
 {
-    (void)id_map_remove(&store->billed, usage->row.segment.allocation);
+    (void)id_map_remove(&store->billed, use_key(&usage->row.segment));
     mem_free(usage);
 }
 

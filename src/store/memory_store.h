@@ -54,7 +54,7 @@ struct memory_store {
     struct id_map projects_by_id, workloads_by_id;
     struct id_map allocations_by_id; /* live ones */
     struct id_map answers_by_key;
-    struct id_map billed; /* allocation -> its usage */
+    struct id_map billed; /* use_key -> its usage */
 };
 
 static inline struct memory_store *memory_of(struct store *store)
@@ -76,5 +76,12 @@ void memory_drop_workload(struct memory_store *store, struct memory_workload *wo
 void memory_drop_allocation(struct memory_store *store, struct memory_allocation *allocation);
 void memory_drop_usage(struct memory_store *store, struct memory_usage *usage);
 void memory_drop_audit(struct memory_audit *audit);
+
+/* One use of an allocation: work on a node that was lost and came back begins another one. */
+static inline struct id use_key(const struct segment *segment)
+{
+    return (struct id){ segment->allocation.hi,
+                        segment->allocation.lo ^ (uint64_t)segment->start.ns };
+}
 
 #endif

@@ -146,7 +146,7 @@ CREATE INDEX allocations_by_workload ON allocations (workload_key);
 -- The key is the sequence of the event that ended the use.
 CREATE TABLE usage_segments (
     key INTEGER PRIMARY KEY,
-    allocation_key INTEGER NOT NULL UNIQUE, -- nothing is billed twice
+    allocation_key INTEGER NOT NULL,
     workload_key INTEGER NOT NULL,
     allocation BLOB NOT NULL,
     workload BLOB NOT NULL,
@@ -159,7 +159,9 @@ CREATE TABLE usage_segments (
     price_micros_per_hour INTEGER NOT NULL,
     amount_micros INTEGER NOT NULL,
     cause TEXT NOT NULL,
-    recorded_ns INTEGER NOT NULL
+    recorded_ns INTEGER NOT NULL,
+    -- Nothing is billed twice; work on a node that was lost and came back begins a new use.
+    UNIQUE (allocation_key, start_ns)
 ) STRICT;
 CREATE INDEX usage_by_tenant ON usage_segments (tenant, key);
 CREATE INDEX usage_by_project ON usage_segments (project, key);

@@ -139,6 +139,34 @@ static void test_quota_counts_what_was_there(void **state)
     }
 }
 
+static void test_expected_output_is_known_after_a_restart(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    struct error e = { 0 };
+    struct log_key key = key_new(random_id());
+    struct id node = random_id();
+    struct log_key found;
+    struct id found_node;
+    key.attempt = 3;
+    key.rank = 2;
+    for (unsigned round = 0; round < 3; round++) {
+        AUTO(logstore) struct logstore *logs = NULL;
+        CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+        bool is_known = logstore_expected(logs, key.allocation, &found, &found_node);
+        CHECK("known in the second", is_known == (round == 1));
+        if (round == 0)
+            logstore_expect(logs, &key, node);
+        if (round == 1) {
+            CHECK("whose", id_eq(found.project, key.project) && id_eq(found_node, node) &&
+                               id_eq(found.workload, key.workload) && found.attempt == 3 &&
+                               found.rank == 2);
+            logstore_finish(logs, &found);
+        }
+        CHECK("nobody else", !logstore_expected(logs, random_id(), &found, &found_node));
+    }
+}
+
 static void test_expires(void **state)
 {
     (void)state;
@@ -164,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_lists_in_order),
         cmocka_unit_test(test_quota),
         cmocka_unit_test(test_quota_counts_what_was_there),
+        cmocka_unit_test(test_expected_output_is_known_after_a_restart),
         cmocka_unit_test(test_expires),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
