@@ -112,8 +112,9 @@ static bool flush_queue(struct agentd *agentd)
         sent++;
     }
     agentd->outgoing.count -= sent;
-    memmove(agentd->outgoing.items, agentd->outgoing.items + sent,
-            agentd->outgoing.count * sizeof(struct outgoing));
+    if (sent > 0) /* an empty queue may have no memory at all */
+        memmove(agentd->outgoing.items, agentd->outgoing.items + sent,
+                agentd->outgoing.count * sizeof(struct outgoing));
     return agentd->outgoing.count == 0;
 }
 

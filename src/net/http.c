@@ -22,7 +22,7 @@ enum {
     IDLE_TIMEOUT_DEFAULT_MS = 60000,
     FEED_PING_DEFAULT_MS = 15000,
     BODY_PROGRESS_BYTES = 64 * 1024,
-    REQUESTS_AT_ONCE = 8, /* of one connection that sends ahead, before others get their turn */
+    REQUESTS_AT_ONCE = 2, /* of one connection that sends ahead, before others get their turn */
     BODY_RESERVE_MAX = 64 * 1024 /* trusted of a Content-Length before the bytes are there */
 };
 
