@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "os/clock.h"
+#include "core/core.h"
 #include "wire/spec_json.h"
 
 enum { PIDS_MAX = 32768, SHM_DEFAULT_MIB = 64, MASTER_PORT = 29500, GIB_DEFAULT_MIB = 1024 };
@@ -251,11 +251,6 @@ static void grant_volumes(struct grant *grant, const struct workload *workload,
     }
 }
 
-static bool is_to_stop(enum allocation_state state)
-{
-    return state == AL_STOPPING || state == AL_LOST || state == AL_QUARANTINED;
-}
-
 static void grant_fill(struct grant *grant, const struct allocation *allocation,
                        const struct payload *payload, const struct grant_crypto *crypto)
 {
@@ -263,6 +258,7 @@ static void grant_fill(struct grant *grant, const struct allocation *allocation,
     const struct workload_record *w = &allocation->workload->r;
     const struct project *tenant = allocation->workload->project->tenant;
     int64_t memory_mib = r->memory_mib > 0 ? r->memory_mib : GIB_DEFAULT_MIB;
+    bool is_stop = !core_wants_running(allocation);
     *grant = (struct grant){
         .allocation = r->id,
         .workload = r->workload,
@@ -278,8 +274,8 @@ static void grant_fill(struct grant *grant, const struct allocation *allocation,
         .shm_mib = MIN_OF(payload->shm_mib, (uint32_t)memory_mib),
         .time_limit_s = (uint32_t)w->time_limit_s,
         .grace_s = (uint32_t)(r->grace_s > 0 ? r->grace_s : w->grace_s),
-        .is_stop = is_to_stop(r->state),
-        .stop_cause = is_to_stop(r->state) ? (uint16_t)r->stop_cause : 0,
+        .is_stop = is_stop,
+        .stop_cause = is_stop ? (uint16_t)r->stop_cause : 0,
         .on_contact_loss = contact_loss_of(w->on_contact_loss),
         .fence_after_s = w->on_contact_loss == LOSS_FENCE ? (uint32_t)w->fence_after_s : 0,
         .payload = payload->digest,
