@@ -104,10 +104,12 @@ enum cli_exit run_quota_show(struct cli *cli)
         AUTO(buf) struct buf target = { 0 };
         buf_add_text(&target, "/v1/projects/");
         cli_encode_part(&target, str_of(cli->arguments[i]));
-        if (cli_request(cli, "GET", target.data, NULL, &answer, &e) != ERR_OK)
-            worst = MAX_OF(worst, cli_fail(&e));
-        else
+        if (cli_request(cli, "GET", target.data, NULL, &answer, &e) != ERR_OK) {
+            enum cli_exit status = cli_fail(&e); /* prints: not inside of the macro */
+            worst = MAX_OF(worst, status);
+        } else {
             quota_rows(answer.json, rows);
+        }
     }
     cli_print(cli, rows, quota_columns, COUNT_OF(quota_columns));
     return worst;

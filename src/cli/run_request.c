@@ -93,8 +93,10 @@ enum cli_exit cli_run_request(struct cli *cli)
     for (int i = 0; i < count; i++) {
         struct error e = { 0 };
         const char *argument = cli->argument_count > 0 ? cli->arguments[i] : NULL;
-        if (request_one(cli, argument, results, &e) != ERR_OK)
-            worst = MAX_OF(worst, cli_fail(&e));
+        if (request_one(cli, argument, results, &e) != ERR_OK) {
+            enum cli_exit status = cli_fail(&e); /* prints: not inside of the macro */
+            worst = MAX_OF(worst, status);
+        }
     }
     bool is_one = count == 1 && json_array_size(results) == 1;
     if (json_array_size(results) > 0)
