@@ -189,10 +189,24 @@ static void on_room(struct link_stream *stream, void *arg)
         loop_watch_change(session->loop, &session->input, EPOLLIN);
 }
 
-static enum err refusal_code(struct str text)
+/* ERR_OK: not a refusal. */
+static enum err refusal_code(uint32_t code)
 {
-    bool is_absent = str_starts(text, STR("no such"));
-    return is_absent ? ERR_NOT_FOUND : ERR_DENIED;
+    switch (code) {
+    case STREAM_REFUSED_NOT_FOUND:
+        return ERR_NOT_FOUND;
+    case STREAM_REFUSED_CONFLICT:
+        return ERR_CONFLICT;
+    case STREAM_REFUSED_DENIED:
+    case LINK_CODE_REFUSED:
+        return ERR_DENIED;
+    case STREAM_REFUSED_UNAVAILABLE:
+        return ERR_UNAVAILABLE;
+    case STREAM_REFUSED_INVALID:
+        return ERR_INVALID;
+    default:
+        return ERR_OK;
+    }
 }
 
 static void on_close(struct link_stream *stream, uint32_t code, struct str text, void *arg)
@@ -203,8 +217,9 @@ static void on_close(struct link_stream *stream, uint32_t code, struct str text,
     input_stop(session);
     if (session->is_over)
         return;
-    if (code == LINK_CODE_REFUSED)
-        session_end(session, err_set(&session->error, refusal_code(text), "%.*s", STR_ARG(text)));
+    enum err refusal = refusal_code(code);
+    if (refusal != ERR_OK)
+        session_end(session, err_set(&session->error, refusal, "%.*s", STR_ARG(text)));
     else
         session_end(session, err_set(&session->error, ERR_UNAVAILABLE,
                                      "the stream ended early: %.*s", STR_ARG(text)));

@@ -264,7 +264,15 @@ static enum err node_open(struct berthd *berthd, const struct stream_header *ask
 
 static void refuse(struct link_stream *stream, const struct error *e)
 {
-    uint32_t code = LINK_CODE_REFUSED;
+    uint32_t code = STREAM_REFUSED_INVALID;
+    if (e->code == ERR_NOT_FOUND)
+        code = STREAM_REFUSED_NOT_FOUND;
+    else if (e->code == ERR_CONFLICT)
+        code = STREAM_REFUSED_CONFLICT;
+    else if (e->code == ERR_DENIED || e->code == ERR_UNAUTHENTICATED)
+        code = STREAM_REFUSED_DENIED;
+    else if (e->code == ERR_UNAVAILABLE)
+        code = STREAM_REFUSED_UNAVAILABLE;
     link_stream_close(stream, code, str_of(e->text));
 }
 

@@ -241,6 +241,15 @@ enum stream_kind {
 };
 extern const struct enum_names stream_kind_names;
 
+/* Why a person's stream was closed before it did anything; net's own codes are below 100. */
+enum stream_refusal {
+    STREAM_REFUSED_NOT_FOUND = 100,
+    STREAM_REFUSED_CONFLICT,
+    STREAM_REFUSED_DENIED,
+    STREAM_REFUSED_UNAVAILABLE,
+    STREAM_REFUSED_INVALID
+};
+
 /* The header of OPEN; fields that a kind does not use stay empty. */
 struct stream_header {
     enum stream_kind kind;
