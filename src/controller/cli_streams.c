@@ -185,7 +185,10 @@ static enum err payload_make(const struct stream_header *header, struct buf *out
     if (header->term.size > 0 && header->term.size < 64)
         (void)snprintf(term, sizeof(term), "TERM=%.*s", STR_ARG(header->term));
     struct str env = str_of(term);
-    struct str path = header->path.size > 0 ? header->path : STR("/");
+    AUTO(arena) struct arena arena = { 0 };
+    bool is_absolute = header->path.size > 0 && header->path.data[0] == '/';
+    struct str path =
+        is_absolute ? header->path : str_of(arena_format(&arena, "/%.*s", STR_ARG(header->path)));
     bool is_exec = header->kind == STREAM_EXEC;
     const struct grant_payload payload = {
         .arg_count = is_exec ? (uint32_t)header->argv.count : 1,
