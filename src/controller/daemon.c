@@ -202,14 +202,27 @@ static void seam_desired_send(void *arg, struct id node, struct str bytes)
     nodes_send_desired(((struct berthd *)arg)->nodes, node, bytes);
 }
 
+static void expect_output(struct berthd *berthd, const struct allocation_record *r)
+{
+    const struct log_key key = { r->project, r->workload, r->id, r->attempt, r->rank };
+    if (!logstore_is_final(berthd->logs, &key))
+        logstore_expect(berthd->logs, &key, r->node);
+}
+
+/* A process that was killed between a grant's commit and its publication expected nothing. */
+static void expect_all_output(struct berthd *berthd, const struct state *state)
+{
+    for (const struct node *n = state->first_node; n != NULL; n = n->next) {
+        for (const struct allocation *a = n->first_allocation; a != NULL; a = a->next_on_node)
+            expect_output(berthd, &a->r);
+    }
+}
+
 static void seam_publish(void *arg, const struct event *event, struct str body)
 {
     struct berthd *berthd = arg;
-    if (event->type == EV_ALLOCATION_GRANTED) {
-        const struct allocation_record *r = &event->allocation_granted;
-        const struct log_key key = { r->project, r->workload, r->id, r->attempt, r->rank };
-        logstore_expect(berthd->logs, &key, r->node);
-    }
+    if (event->type == EV_ALLOCATION_GRANTED)
+        expect_output(berthd, &event->allocation_granted);
     server_publish(berthd->server, event, body);
 }
 
@@ -359,6 +372,7 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
     berthd->snapshotter = snapshotter_new(berthd_path(berthd, "snapshot.tmp"),
                                           berthd->config.snapshot_events, state->sequence);
     berthd->checker = checker_new(berthd->loop, on_checked, berthd);
+    expect_all_output(berthd, state);
     berthd->engine = engine_new(&seams, state);
     const struct nodes_options nodes = {
         .loop = berthd->loop,
