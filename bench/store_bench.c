@@ -24,7 +24,7 @@ enum { STEPS = 8, RUN_SECONDS = 3, SAMPLES_MAX = 100000, SPEC_BYTES = 400 };
 static _Noreturn void fail(const struct error *e)
 {
     (void)fprintf(stderr, "store_bench: %s\n", e->text);
-    exit(EXIT_FAILURE);
+    exit(EXIT_FAILURE); /* NOLINT(concurrency-mt-unsafe): one thread */
 }
 
 static double seconds_since(struct mono start)

@@ -79,14 +79,14 @@ static void line_print(char sign, const char *path, const json_t *value)
     free(text);
 }
 
-/* The row of the same class, in what is there. */
-static const json_t *row_of(const json_t *wanted, const json_t *rows)
+/* Of the same class as `like`, among what is there. */
+static const json_t *same_class(const json_t *list, const json_t *like)
 {
-    const json_t *class_name = json_object_get(wanted, "class");
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (class_name != NULL && json_equal(json_object_get(row, "class"), class_name))
-            return row;
+    const json_t *class_name = json_object_get(like, "class");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *candidate = json_array_get(list, i);
+        if (class_name != NULL && json_equal(json_object_get(candidate, "class"), class_name))
+            return candidate;
     }
     return NULL;
 }
@@ -112,7 +112,7 @@ static size_t diff_print(const char *prefix, const json_t *present, const json_t
                 const char *class_name = json_string_value(json_object_get(row, "class"));
                 (void)snprintf(path, sizeof(path), "%s%s[%s].", prefix, key,
                                class_name != NULL ? class_name : "?");
-                changes += diff_print(path, row_of(row, now), row);
+                changes += diff_print(path, same_class(now, row), row);
             }
             continue;
         }

@@ -271,8 +271,8 @@ static bool project_differs(const struct project_record *a, const struct project
 {
     return a->priority != b->priority || a->is_overcommitted != b->is_overcommitted ||
            a->quotas.count != b->quotas.count ||
-           (a->quotas.count > 0 &&
-            memcmp(a->quotas.items, b->quotas.items, a->quotas.count * sizeof(*a->quotas.items)));
+           (a->quotas.count > 0 && memcmp(a->quotas.items, b->quotas.items,
+                                          a->quotas.count * sizeof(*a->quotas.items)) != 0);
 }
 
 enum err decide_project_update(struct decision *d, struct error *e)

@@ -137,8 +137,10 @@ EXPORT(nvmlShutdown, void)
     return OK;
 }
 
+/* NOLINTBEGIN(readability-identifier-naming): the vendor's name */
 const char *nvmlErrorString(result code);
 const char *nvmlErrorString(result code)
+/* NOLINTEND(readability-identifier-naming) */
 {
     return code == OK     ? "Success"
            : code == LOST ? "GPU is lost"

@@ -54,7 +54,7 @@ test_fail(const char *name, const char *what, const char *file, int line)
 static inline uint64_t test_seed(void)
 {
     uint64_t seed = 0;
-    const char *given = getenv("BERTH_TEST_SEED");
+    const char *given = getenv("BERTH_TEST_SEED"); /* NOLINT(concurrency-mt-unsafe): one thread */
     if (given != NULL)
         seed = strtoull(given, NULL, 10);
     else if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))

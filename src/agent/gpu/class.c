@@ -86,7 +86,8 @@ static bool is_noise(struct str word)
 
 enum { TIDY_MAX = 32 };
 
-/* Letters, digits and dots in lower case; anything else is one dash. */
+/* Letters, digits and dots in lower case; anything else is one dash.
+ * NOLINTNEXTLINE(readability-function-size): isalnum and tolower are macros that nest */
 static void add_word(char out[GPU_CLASS_MAX], size_t *used, struct str word)
 {
     for (size_t i = 0; i < word.size && *used < TIDY_MAX; i++) {

@@ -157,8 +157,10 @@ static void texts_are_cut_between_characters(void **state)
 {
     (void)state;
     char long_text[400] = "";
-    for (size_t i = 0; i + 2 < sizeof(long_text); i += 2)
-        memcpy(long_text + i, "\xc3\xa4", 2);
+    for (size_t i = 0; i + 2 < sizeof(long_text); i += 2) {
+        long_text[i] = '\xc3';
+        long_text[i + 1] = '\xa4';
+    }
     char out[IPC_TEXT_MAX];
     ipc_text_set(out, long_text);
     CHECK("length", strlen(out) == IPC_TEXT_MAX - 2);

@@ -42,7 +42,7 @@ struct faulty_plan {
 
 /* Becomes the default VFS. Before any other use of SQLite in the process. */
 void faulty_register(void);
-void faulty_arm(const struct faulty_plan *plan);
+void faulty_arm(const struct faulty_plan *wanted);
 /* The disk works again. Returns whether the fault was met. */
 bool faulty_disarm(void);
 /* Operations of a kind since faulty_arm(). */
