@@ -28,9 +28,10 @@ enum cli_exit run_remove(struct cli *cli)
 {
     if (!is_confirmed(cli))
         return CLI_USAGE;
-    struct cli_command remove = *cli->command;
-    remove.method = "DELETE";
-    cli->command = &remove;
+    struct cli_command *remove = arena_new(&cli->arena, 1, sizeof(*remove));
+    *remove = *cli->command;
+    remove->method = "DELETE";
+    cli->command = remove;
     return cli_run_request(cli);
 }
 
@@ -57,15 +58,16 @@ enum cli_exit run_token_create(struct cli *cli)
 
 enum cli_exit run_device_hold(struct cli *cli)
 {
-    struct cli_command action = *cli->command;
+    struct cli_command *action = arena_new(&cli->arena, 1, sizeof(*action));
     AUTO(buf) struct buf path = { 0 };
     buf_add_text(&path, "/v1/nodes/");
     cli_encode_part(&path, str_of(cli->arguments[0]));
     buf_add_text(&path, "/devices/{}/");
     buf_add_text(&path, cli->command->verb);
-    action.method = "POST";
-    action.path = path.data;
-    cli->command = &action;
+    *action = *cli->command;
+    action->method = "POST";
+    action->path = str_c(&cli->arena, buf_str(&path));
+    cli->command = action;
     cli->arguments++;
     cli->argument_count--;
     return cli_run_request(cli);

@@ -353,7 +353,7 @@ static enum err resolve(const struct session *session, struct registry_image *ou
     AUTO(json) json_t *config = NULL;
     AUTO(buf) struct buf text = { 0 };
     struct registry_image image = { 0 };
-    struct digest config_digest;
+    struct digest config_digest = { 0 };
     enum err rc = manifest_find(session, &image.manifest, &manifest, e);
     if (rc == ERR_OK)
         rc = image_descriptor_digest(json_object_get(manifest, "config"), &config_digest, e);

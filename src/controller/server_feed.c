@@ -46,7 +46,7 @@ static void subscriber_free(struct feed_subscriber *subscriber)
 /* The workload an event is about; none when it is about none. */
 static struct id event_workload(const struct state *state, const struct event *event)
 {
-    static const struct id none;
+    const struct id none = { 0 };
     const struct allocation *allocation = NULL;
     if (event->type == EV_WORKLOAD_SUBMITTED)
         return event->workload_submitted.id;
