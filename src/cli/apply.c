@@ -2,6 +2,7 @@
  * apply.c - makes things as manifests say. Each document is compared with what is there: nothing to
  * change, a change (shown field by field), or something new. A dry run stops there.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,7 @@ static enum err document_read(const json_t *json, size_t number, struct document
 static const char *target_of(struct cli *cli, const struct document *document)
 {
     AUTO(buf) struct buf target = { 0 };
+    assert(document->kind != NULL); /* all were read before the first is applied */
     const char *hole = strstr(document->kind->get, "{}");
     if (hole == NULL)
         return document->kind->get;
