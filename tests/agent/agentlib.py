@@ -511,6 +511,10 @@ class Tap:
     def __init__(self):
         self.count, self.failed = 0, 0
 
+    def skip(self, name, reason):
+        self.count += 1
+        print("ok %d - %s # SKIP %s" % (self.count, name, reason), flush=True)
+
     def check(self, condition, name, detail=""):
         self.count += 1
         if not condition:
