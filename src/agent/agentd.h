@@ -180,6 +180,8 @@ struct agentd {
     VEC(struct outgoing) outgoing;
     struct mono lease;      /* boot clock; 0: none in this boot */
     struct mono gc_at;      /* when unused images are looked for next */
+    struct mono gc_soon_at; /* not before this */
+    bool is_store_over;     /* the last collection left more than is allowed */
     struct mono full_at;    /* when the next full observed set is due */
     struct mono blocked_at; /* since when the peer takes nothing; 0: it takes */
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/agentd.h"
+#include "agent/images_main.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/log.h"
@@ -19,6 +20,7 @@ enum {
     KEEP_MAX = 512,   /* images about to be used; with more nothing is collected */
     GC_EVERY_S = 600, /* and after each import */
     GC_AGAIN_S = 60,  /* it found the store in use */
+    GC_SOON_S = 5,    /* the store is over its size, and something is not needed any more */
     GC_ARGUMENTS = 5,
 };
 
@@ -85,11 +87,15 @@ static void import_ended(struct agentd *agentd, void *self, uint32_t events)
     char text[TEXT_MAX] = "";
     if (waitid(P_PIDFD, (id_t)import->child.fd, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
         return;
-    bool is_good = info.si_code == CLD_EXITED && info.si_status == 0;
     bool is_gc = import->is_gc;
+    bool is_over = is_gc && info.si_code == CLD_EXITED && info.si_status == IMAGES_STORE_IS_OVER;
+    bool is_good = info.si_code == CLD_EXITED && (info.si_status == 0 || is_over);
     if (!is_good && read(import->report_fd, text, sizeof(text) - 1) <= 0)
         (void)snprintf(text, sizeof(text), "it was killed");
     agentd->gc_at = mono_add_s(clock_monotonic(), is_gc ? (is_good ? GC_EVERY_S : GC_AGAIN_S) : 0);
+    agentd->gc_soon_at = mono_add_s(clock_monotonic(), GC_SOON_S);
+    if (is_gc)
+        agentd->is_store_over = is_over;
     if (is_gc && !is_good)
         log_info("unused images stay for now", LOG_STR("why", text));
     if (!is_gc && !is_good) {
@@ -235,18 +241,38 @@ static enum err spawn_gc(struct agentd *agentd, const struct keep *keep, struct 
     return rc;
 }
 
-void images_collect(struct agentd *agentd)
+/*
+ * What an attempt that has ended ran from is still kept when its directory is: right after a start, or
+ * a moment after its end. A store that was left too large because of it is looked at again as soon as
+ * that has changed, not only after GC_EVERY_S.
+ */
+static bool is_collection_due(const struct agentd *agentd, const struct keep *before,
+                              const struct keep *keep)
 {
     struct mono now = clock_monotonic();
-    if (agentd->imports.count > 0 || mono_before(now, agentd->gc_at))
+    if (!mono_before(now, agentd->gc_at))
+        return true;
+    return agentd->is_store_over && !mono_before(now, agentd->gc_soon_at) &&
+           (keep->count != before->count ||
+            memcmp(keep->hex, before->hex, keep->count * sizeof(keep->hex[0])) != 0);
+}
+
+void images_collect(struct agentd *agentd)
+{
+    static struct keep before; /* 32 KiB each */
+    static struct keep keep;
+    bool is_possible = agentd->is_store_over || !mono_before(clock_monotonic(), agentd->gc_at);
+    if (agentd->imports.count > 0 || !is_possible)
         return;
-    agentd->gc_at = mono_add_s(now, GC_AGAIN_S);
-    static struct keep keep; /* 32 KiB */
     keep = (struct keep){ .count = 0 };
     for (uint32_t i = 0; i < agentd->set.count; i++)
         keep_grant(agentd, &agentd->set.grants[i], &keep);
     for (size_t i = 0; i < agentd->attempts.count; i++)
         keep_grant(agentd, &agentd->attempts.items[i]->grant, &keep);
+    if (!is_collection_due(agentd, &before, &keep))
+        return;
+    agentd->gc_at = mono_add_s(clock_monotonic(), GC_AGAIN_S);
+    before = keep;
     struct error e = { 0 };
     if (!keep.is_full && spawn_gc(agentd, &keep, &e) != ERR_OK)
         log_warning("unused images cannot be collected", LOG_ERR(&e));

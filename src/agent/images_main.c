@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "agent/image/import.h"
+#include "agent/images_main.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/file.h"
@@ -121,13 +122,13 @@ static enum err run_import(char **argv, bool is_upload, struct error *e)
                      : import_image(store, argv, &wanted, e);
 }
 
-static enum err run_gc(int argc, char **argv, struct error *e)
+static enum err run_gc(int argc, char **argv, bool *is_over, struct error *e)
 {
     AUTO(image_store) struct image_store *store = NULL;
     AUTO(arena) struct arena arena = { 0 };
     struct image_digest *keep = arena_new(&arena, (size_t)argc, sizeof(*keep));
     struct image_gc policy = { .now = clock_wall(), .keep = keep };
-    struct image_gc_result result;
+    struct image_gc_result result = { 0 };
     if (!str_to_i64(str_of(argv[ARG_MAX_BYTES]), -1, INT64_MAX, &policy.max_bytes) ||
         !str_to_i64(str_of(argv[ARG_MAX_AGE]), -1, INT64_MAX, &policy.max_age_s))
         return err_set(e, ERR_INVALID, "gc takes two numbers");
@@ -138,7 +139,10 @@ static enum err run_gc(int argc, char **argv, struct error *e)
     }
     const struct image_store_options options = { .path = argv[ARG_STORE], .unpacker = "" };
     enum err rc = image_store_open(&store, &options, e);
-    return rc == ERR_OK ? image_store_gc(store, &policy, &result, e) : rc;
+    if (rc == ERR_OK)
+        rc = image_store_gc(store, &policy, &result, e);
+    *is_over = policy.max_bytes >= 0 && result.bytes_left > policy.max_bytes;
+    return rc;
 }
 
 int main(int argc, char **argv)
@@ -152,8 +156,11 @@ int main(int argc, char **argv)
     }
     (void)umask(0077);
     struct error e = { 0 };
-    enum err rc = is_gc ? run_gc(argc, argv, &e) : run_import(argv, is_upload, &e);
-    if (rc != ERR_OK)
+    bool is_over = false;
+    enum err rc = is_gc ? run_gc(argc, argv, &is_over, &e) : run_import(argv, is_upload, &e);
+    if (rc != ERR_OK) {
         (void)fputs(e.text, stdout);
-    return rc == ERR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+        return EXIT_FAILURE;
+    }
+    return is_over ? IMAGES_STORE_IS_OVER : EXIT_SUCCESS;
 }
