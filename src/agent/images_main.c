@@ -10,6 +10,8 @@
  * It reads once, and compares the digest of what it read: what the network half changes meanwhile
  * changes nothing. On failure the reason is on stdout, and the exit status is 1.
  */
+#include "agent/images_main.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +21,6 @@
 #include <unistd.h>
 
 #include "agent/image/import.h"
-#include "agent/images_main.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/file.h"
