@@ -19,6 +19,9 @@ struct config {
     struct str certificate_key;
     struct str_list plain_http_registries; /* host:port, on the loopback */
     struct str log_level;                  /* debug, info, warning, error */
+    int64_t hello_s;                       /* within which a link says who it is */
+    int64_t strangers;                     /* links that have not, at once */
+    int64_t strangers_per_address;         /* of them, of one address */
     int64_t requests_per_s; /* of one token, sustained; bursts up to ten times that */
     int64_t log_quota_mib;  /* of workload output kept per project */
     int64_t log_days;

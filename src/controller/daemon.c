@@ -382,6 +382,9 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
         .blobs = berthd->blobs,
         .logs = berthd->logs,
         .version = BERTH_VERSION,
+        .strangers = { .patience_s = berthd->config.hello_s,
+                       .max = berthd->config.strangers,
+                       .max_per_address = berthd->config.strangers_per_address },
         .on_decided = on_decided,
         .arg = berthd,
     };

@@ -31,6 +31,7 @@ struct session {
     struct link *link;
     struct id node; /* none: not greeted yet */
     bool is_greeted;
+    struct stranger stranger;
     bool lacks_payloads; /* of its newest set: they did not fit into one message */
     int64_t skew_ms;
     struct session *next, *prev;
@@ -41,6 +42,8 @@ struct nodes {
     struct id_map by_node; /* greeted sessions */
     struct session *first;
     size_t connected;
+    struct strangers strangers;
+    struct loop_timer patience;  /* until the oldest stranger has to go */
     struct logship *logship;     /* owned */
     struct cli_streams *streams; /* borrowed */
 };
@@ -50,10 +53,42 @@ void nodes_set_streams(struct nodes *nodes, struct cli_streams *streams)
     nodes->streams = streams;
 }
 
+/* ---- strangers ----------------------------------------------------------------------------- */
+
+static void strangers_look(void *arg)
+{
+    struct nodes *nodes = arg;
+    struct mono now = loop_now(nodes->o.loop);
+    struct mono next;
+    for (struct stranger *late = strangers_take_late(&nodes->strangers, now); late != NULL;
+         late = strangers_take_late(&nodes->strangers, now))
+        link_abort(((struct session *)late->owner)->link, "it did not say in time who it is");
+    if (strangers_next(&nodes->strangers, &next))
+        loop_timer_set(nodes->o.loop, &nodes->patience, next);
+}
+
+/* Of each address, and of all, the oldest makes room. */
+static void session_is_stranger(struct session *session)
+{
+    struct nodes *nodes = session->nodes;
+    session->stranger.owner = session;
+    struct stranger *surplus =
+        strangers_add(&nodes->strangers, &session->stranger, link_peer(session->link)->address,
+                      loop_now(nodes->o.loop));
+    if (surplus != NULL)
+        link_abort(((struct session *)surplus->owner)->link,
+                   "too many have not said yet who they are");
+    strangers_look(nodes);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
 struct nodes *nodes_new(const struct nodes_options *options)
 {
     struct nodes *nodes = mem_new(1, sizeof(*nodes));
     nodes->o = *options;
+    nodes->patience = (struct loop_timer){ .fn = strangers_look, .arg = nodes };
+    strangers_init(&nodes->strangers, &options->strangers);
     nodes->logship = logship_new(options->loop, options->logs);
     return nodes;
 }
@@ -63,6 +98,7 @@ void nodes_free(struct nodes *nodes)
     if (nodes == NULL)
         return;
     logship_free(nodes->logship);
+    loop_timer_stop(nodes->o.loop, &nodes->patience);
     id_map_done(&nodes->by_node);
     mem_free(nodes);
 }
@@ -265,6 +301,7 @@ static void session_replace(struct nodes *nodes, struct session *session)
     }
     id_map_put(&nodes->by_node, session->node, session);
     session->is_greeted = true;
+    strangers_remove(&nodes->strangers, &session->stranger);
     link_set_message_max(session->link, MESSAGE_BYTES_MAX);
     nodes->connected++;
 }
@@ -663,16 +700,27 @@ static void open_log(struct session *session, struct link_stream *stream,
     logship_take(session->nodes->logship, stream, &key, header->offset);
 }
 
+/* A stream that stays open had a good token: whoever opened it is no stranger any more. */
+static void open_of_person(struct session *session, struct link_stream *stream,
+                           const struct stream_header *header)
+{
+    size_t with_it = link_stream_count(session->link);
+    cli_streams_open(session->nodes->streams, stream, link_peer(session->link), header);
+    if (link_stream_count(session->link) >= with_it)
+        strangers_remove(&session->nodes->strangers, &session->stranger);
+}
+
 static void on_stream(struct link *link, struct link_stream *stream, struct str bytes, void *arg)
 {
     struct session *session = arg;
+    (void)link;
     AUTO(arena) struct arena arena = { 0 };
     struct stream_header header = { 0 };
     struct error e = { 0 };
     if (stream_header_decode(bytes, &arena, &header, &e) != ERR_OK)
         link_stream_close(stream, LINK_CODE_REFUSED, STR("the stream's header cannot be read"));
     else if (!session->is_greeted)
-        cli_streams_open(session->nodes->streams, stream, link_peer(link), &header);
+        open_of_person(session, stream, &header);
     else if (header.kind == STREAM_BLOB)
         open_blob(session, stream, &header);
     else if (header.kind == STREAM_LOG)
@@ -686,6 +734,7 @@ static void on_down(struct link *link, const char *why, void *arg)
     struct session *session = arg;
     struct nodes *nodes = session->nodes;
     logship_drop(nodes->logship, link);
+    strangers_remove(&nodes->strangers, &session->stranger);
     if (session->is_greeted) {
         char node[ID_TEXT_MAX];
         log_info("node disconnected", LOG_STR("node", id_text(ID_NODE, session->node, node)),
@@ -718,6 +767,7 @@ void nodes_take(struct nodes *nodes, struct conn *conn)
         nodes->first->prev = session;
     nodes->first = session;
     session->link = link_accept(conn, &options, &session_events, session);
+    session_is_stranger(session);
 }
 
 void nodes_send_desired(struct nodes *nodes, struct id node_id, struct str set)

@@ -3,7 +3,8 @@
  * heartbeats, desired sets, images and logs.
  *
  * Who speaks is the certificate's word alone; node ids inside messages are never read. A node whose
- * certificate has expired may renew it and nothing else; a removed node is told so.
+ * certificate has expired may renew it and nothing else; a removed node is told so. Whoever has neither
+ * said hello nor opened a stream with a good token is a stranger (strangers.h).
  */
 #ifndef CONTROLLER_NODES_H
 #define CONTROLLER_NODES_H
@@ -12,6 +13,7 @@
 #include "controller/desired.h"
 #include "controller/keys.h"
 #include "controller/logstore.h"
+#include "controller/strangers.h"
 #include "engine/engine.h"
 #include "net/link.h"
 #include "wire/link.h"
@@ -26,6 +28,7 @@ struct nodes_options {
     struct blobs *blobs;
     struct logstore *logs;
     const char *version;
+    struct strangers_limits strangers; /* links that nobody has said hello on */
     /* Something was decided: a turn of the engine is due. */
     void (*on_decided)(void *arg);
     /* How far a node is with fetching an image; may be NULL. */

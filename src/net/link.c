@@ -276,6 +276,11 @@ size_t link_queued(const struct link *link)
     return link->out_bytes;
 }
 
+size_t link_stream_count(const struct link *link)
+{
+    return link->peer_count;
+}
+
 /* --- Streams. --- */
 
 static struct id number_key(uint32_t number)

@@ -66,8 +66,9 @@ void link_set_events(struct link *link, const struct link_events *events, void *
 MUST_CHECK enum err link_send(struct link *link, uint16_t type, struct str payload);
 /* Another bound for messages received from now on; <= LINK_MESSAGE_MAX. */
 void link_set_message_max(struct link *link, size_t bytes);
-size_t link_queued(const struct link *link);      /* bytes of messages unsent */
-int64_t link_silence_ms(const struct link *link); /* since anything came */
+size_t link_queued(const struct link *link);       /* bytes of messages unsent */
+size_t link_stream_count(const struct link *link); /* open ones that the peer opened */
+int64_t link_silence_ms(const struct link *link);  /* since anything came */
 /* Sends what is queued, then ends; on_down follows. */
 void link_close(struct link *link, const char *why);
 /* Ends now; on_down follows at the end of the round. */

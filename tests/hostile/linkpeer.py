@@ -28,12 +28,12 @@ def message_frames(kind, payload):
 class Peer:
     """One connection. Every wait has a deadline; a closed connection reads as None."""
 
-    def __init__(self, box, certificate=None, timeout=10):
+    def __init__(self, box, certificate=None, timeout=10, source="127.0.0.1"):
         context = ssl.create_default_context(cafile=box.ca)
         context.set_alpn_protocols(["berth-link/1"])
         if certificate is not None:
             context.load_cert_chain(*certificate)
-        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", box.port), timeout),
+        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", box.port), timeout, (source, 0)),
                                           server_hostname="localhost")
         self.socket.settimeout(timeout)
         self.left, self.is_closed = b"", False
