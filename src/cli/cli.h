@@ -104,6 +104,7 @@ extern const struct cli_command *const cli_commands[]; /* ends with NULL */
 
 struct cli {
     struct arena arena;
+    char **argv; /* all words, the program's first; borrowed from main */
     const struct cli_command *command;
     struct cli_value values[CLI_VALUES_MAX];
     size_t value_count;

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/full.h"
 #include "cli/help.h"
 
 static const struct cli_option *option_in(const struct cli_option *options, size_t count,
@@ -175,6 +176,8 @@ static int run(struct cli *cli)
                               cli->arguments[command->arguments_max]);
     cli->is_quiet = cli_has(cli, "quiet");
     enum err rc = cli_config_load(cli, &e);
+    if (rc == ERR_OK)
+        rc = cli_program_choose(cli, &e);
     if (rc != ERR_OK)
         return (int)cli_fail(&e);
     return (int)(command->run != NULL ? command->run(cli) : cli_run_request(cli));
@@ -185,6 +188,7 @@ int main(int argc, char **argv)
     static struct cli cli; /* large; one a process */
     int used = 0;
     (void)signal(SIGPIPE, SIG_DFL); /* `berth list | head` ends quietly */
+    cli.argv = argv;
     cli.command = command_find(argc, argv, &used);
     int status = CLI_USAGE;
     if (cli.command == NULL)

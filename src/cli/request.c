@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/full.h"
 #include "model/cause.h"
 #include "os/file.h"
 #include "os/random.h"
@@ -103,7 +104,7 @@ enum err cli_connect(struct cli *cli, struct error *e)
     if (rc != ERR_OK)
         return rc;
     options.ca_pem = buf_str(&ca);
-    options.tls = http_client_tls();
+    options.tls = cli_transport();
     return http_client_new(&options, &cli->client, e);
 }
 

@@ -8,9 +8,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +25,6 @@ enum {
     HEAD_MAX = 64 * 1024,
     CONNECT_TIMEOUT_DEFAULT_MS = 10000,
     TIMEOUT_DEFAULT_MS = 60000,
-    PORT_TEXT = 8,
     CHUNK_LINE = 24
 };
 
@@ -147,8 +143,8 @@ enum err http_transport_wait(int fd, short events, struct mono deadline, struct 
     }
 }
 
-static enum err connect_fd(int fd, const struct sockaddr *address, socklen_t size,
-                           struct mono deadline, struct error *e)
+enum err http_transport_connect(int fd, const struct sockaddr *address, socklen_t size,
+                                struct mono deadline, struct error *e)
 {
     if (connect(fd, address, size) == 0)
         return ERR_OK;
@@ -175,49 +171,14 @@ static enum err connect_unix(struct http_client *client, struct error *e)
     AUTO(fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return err_errno(e, "socket");
-    enum err rc = connect_fd(fd, (struct sockaddr *)&address, sizeof(address),
-                             deadline_in(client->connect_timeout_ms), e);
+    enum err rc = http_transport_connect(fd, (struct sockaddr *)&address, sizeof(address),
+                                         deadline_in(client->connect_timeout_ms), e);
     if (rc == ERR_OK)
         rc = fd_set_nonblock(fd, true, e);
     if (rc != ERR_OK)
         return err_wrap(e, rc, "%s", client->unix_path);
     client->fd = fd_take(&fd);
     return ERR_OK;
-}
-
-static enum err connect_addresses(const struct addrinfo *list, struct mono deadline, int *out,
-                                  struct error *e)
-{
-    enum err rc = err_set(e, ERR_UNAVAILABLE, "no address");
-    int yes = 1;
-    for (const struct addrinfo *one = list; one != NULL; one = one->ai_next) {
-        AUTO(fd) int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0) {
-            rc = err_errno(e, "socket");
-            continue;
-        }
-        rc = connect_fd(fd, one->ai_addr, one->ai_addrlen, deadline, e);
-        if (rc != ERR_OK)
-            continue;
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* only speed */
-        *out = fd_take(&fd);
-        return ERR_OK;
-    }
-    return rc;
-}
-
-static enum err connect_tcp(struct http_client *client, struct mono deadline, struct error *e)
-{
-    char port[PORT_TEXT];
-    (void)snprintf(port, sizeof(port), "%u", (unsigned)client->port);
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
-    struct addrinfo *list = NULL;
-    int failure = getaddrinfo(client->host, port, &hints, &list);
-    if (failure != 0)
-        return err_set(e, ERR_UNAVAILABLE, "%s: %s", client->host, gai_strerror(failure));
-    enum err rc = connect_addresses(list, deadline, &client->fd, e);
-    freeaddrinfo(list);
-    return rc == ERR_OK ? ERR_OK : err_wrap(e, rc, "%s port %s", client->host, port);
 }
 
 static enum err make_tls(struct http_client *client, struct error *e)
@@ -241,7 +202,7 @@ static enum err open_connection(struct http_client *client, struct error *e)
     struct mono deadline = deadline_in(client->connect_timeout_ms);
     enum err rc = make_tls(client, e);
     if (rc == ERR_OK)
-        rc = connect_tcp(client, deadline, e);
+        rc = client->tls->dial(client->host, client->port, deadline, &client->fd, e);
     if (rc == ERR_OK)
         rc = client->tls->attach(client->tls_state, client->fd, client->host, deadline,
                                  &client->stream, e);

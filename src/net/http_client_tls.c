@@ -1,9 +1,16 @@
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <poll.h>
+#include <stdio.h>
 
 #include "net/http_transport.h"
 #include "net/tls_internal.h"
+#include "os/fd.h"
+
+enum { PORT_TEXT = 8 };
 
 static enum err new_state(const struct http_client_options *options, void **state, struct error *e)
 {
@@ -25,6 +32,42 @@ static enum err new_state(const struct http_client_options *options, void **stat
 static void free_state(void *state)
 {
     tls_context_free(state);
+}
+
+static enum err connect_addresses(const struct addrinfo *list, struct mono deadline, int *out,
+                                  struct error *e)
+{
+    enum err rc = err_set(e, ERR_UNAVAILABLE, "no address");
+    int yes = 1;
+    for (const struct addrinfo *one = list; one != NULL; one = one->ai_next) {
+        AUTO(fd) int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0) {
+            rc = err_errno(e, "socket");
+            continue;
+        }
+        rc = http_transport_connect(fd, one->ai_addr, one->ai_addrlen, deadline, e);
+        if (rc != ERR_OK)
+            continue;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* only speed */
+        *out = fd_take(&fd);
+        return ERR_OK;
+    }
+    return rc;
+}
+
+static enum err dial(const char *host, uint16_t port_number, struct mono deadline, int *out,
+                     struct error *e)
+{
+    char port[PORT_TEXT];
+    (void)snprintf(port, sizeof(port), "%u", (unsigned)port_number);
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+    struct addrinfo *list = NULL;
+    int failure = getaddrinfo(host, port, &hints, &list);
+    if (failure != 0)
+        return err_set(e, ERR_UNAVAILABLE, "%s: %s", host, gai_strerror(failure));
+    enum err rc = connect_addresses(list, deadline, out, e);
+    freeaddrinfo(list);
+    return rc == ERR_OK ? ERR_OK : err_wrap(e, rc, "%s port %s", host, port);
 }
 
 /* Waits for what a failed call wants. ERR_OK: call again. */
@@ -118,6 +161,7 @@ const struct http_transport *http_client_tls(void)
     static const struct http_transport transport = {
         .new_state = new_state,
         .free_state = free_state,
+        .dial = dial,
         .attach = attach,
         .detach = detach,
         .write = write_bytes,

@@ -1,9 +1,12 @@
 /*
- * http_transport.h - TLS as http_client.c uses it, by way of a table, so that http_client.c names no symbol
- * of OpenSSL. Not for other folders: they pass http_client_tls().
+ * http_transport.h - hosts as http_client.c reaches them: names, TCP and TLS, by way of a table, so that
+ * http_client.c names no symbol of OpenSSL and no resolver. Not for other folders: they pass
+ * http_client_tls().
  */
 #ifndef NET_HTTP_TRANSPORT_H
 #define NET_HTTP_TRANSPORT_H
+
+#include <sys/socket.h>
 
 #include "base/str.h"
 #include "base/timepoint.h"
@@ -16,7 +19,10 @@ struct http_transport {
     MUST_CHECK enum err (*new_state)(const struct http_client_options *options, void **state,
                                      struct error *e);
     void (*free_state)(void *state);
-    /* Shakes hands over a connected, non-blocking descriptor, which stays the caller's. */
+    /* A connected, non-blocking descriptor, the caller's. */
+    MUST_CHECK enum err (*dial)(const char *host, uint16_t port, struct mono deadline, int *fd,
+                                struct error *e);
+    /* Shakes hands over it; it stays the caller's. */
     MUST_CHECK enum err (*attach)(void *state, int fd, const char *name, struct mono deadline,
                                   void **stream, struct error *e);
     void (*detach)(void *stream);
@@ -28,6 +34,8 @@ struct http_transport {
 };
 
 /* For both files: ERR_UNAVAILABLE when the deadline passes first. */
+MUST_CHECK enum err http_transport_connect(int fd, const struct sockaddr *address, socklen_t size,
+                                           struct mono deadline, struct error *e);
 MUST_CHECK enum err http_transport_wait(int fd, short events, struct mono deadline,
                                         struct error *e);
 
