@@ -45,17 +45,24 @@ static enum err find_program(const char *name, char out[PATH_MAX], struct error 
     return err_set(e, ERR_NOT_FOUND, "there is no program %s in PATH", name);
 }
 
-/* What went wrong in the child, through a pipe that a successful exec closes. */
+/* What went wrong in the child. It runs in our memory, so it simply writes it there. */
 struct child_failure {
-    int number; /* errno */
-    char step[24];
+    int number; /* errno; 0: nothing */
+    const char *step;
 };
 
-static void __attribute__((noreturn)) child_fail(int report_fd, const char *step)
+struct child {
+    const struct process_spec *spec;
+    const char *program;
+    pid_t parent;
+    /* Volatile: the compiler sees a store on a way that never returns, and would not look again. */
+    volatile struct child_failure failure;
+};
+
+static void __attribute__((noreturn)) child_fail(struct child *child, const char *step)
 {
-    struct child_failure failure = { .number = errno };
-    memcpy(failure.step, step, MIN_OF(strlen(step), sizeof(failure.step) - 1));
-    (void)!write(report_fd, &failure, sizeof(failure));
+    child->failure.step = step;
+    child->failure.number = errno;
     _exit(127);
 }
 
@@ -73,45 +80,44 @@ static void child_reset_signals(void)
  * Puts fds[i] at i. Every source is first copied above all targets, so that no target overwrites a
  * source that is still needed.
  */
-static void child_place_fds(const struct process_spec *spec, int *report_fd)
+static void child_place_fds(struct child *child)
 {
+    const struct process_spec *spec = child->spec;
     int count = (int)MAX_OF(spec->fd_count, (size_t)3);
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int moved_report = fcntl(*report_fd, F_DUPFD_CLOEXEC, count);
-    if (null_fd < 0 || moved_report < 0)
-        child_fail(*report_fd, "open /dev/null");
-    *report_fd = moved_report;
+    if (null_fd < 0)
+        child_fail(child, "open /dev/null");
 
     int copies[PROCESS_FDS_MAX];
     for (int i = 0; i < count; i++) {
         int source = (size_t)i < spec->fd_count && spec->fds[i] >= 0 ? spec->fds[i] : null_fd;
         copies[i] = fcntl(source, F_DUPFD_CLOEXEC, count);
         if (copies[i] < 0)
-            child_fail(*report_fd, "copy a descriptor");
+            child_fail(child, "copy a descriptor");
     }
     for (int i = 0; i < count; i++) {
         if (dup2(copies[i], i) < 0)
-            child_fail(*report_fd, "place a descriptor");
+            child_fail(child, "place a descriptor");
     }
     if (close_range((unsigned)count, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0)
-        child_fail(*report_fd, "close descriptors");
+        child_fail(child, "close descriptors");
 }
 
-/* Between fork and exec: only calls that are safe in a child of a process with threads. */
-static void __attribute__((noreturn))
-child_main(const struct process_spec *spec, const char *program, int report_fd, pid_t parent)
+/* Between vfork and exec: our memory, our stack below this frame, its own descriptors and signals. */
+static void __attribute__((noreturn)) child_main(struct child *child)
 {
+    const struct process_spec *spec = child->spec;
     if (spec->is_group_leader && setsid() < 0)
-        child_fail(report_fd, "make a session");
+        child_fail(child, "make a session");
     if (spec->dies_with_us) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-            child_fail(report_fd, "ask for a death signal");
-        if (getppid() != parent)
+            child_fail(child, "ask for a death signal");
+        if (getppid() != child->parent)
             _exit(127); /* it died before we asked */
     }
-    child_place_fds(spec, &report_fd);
+    child_place_fds(child);
     if (spec->dir != NULL && chdir(spec->dir) != 0)
-        child_fail(report_fd, "enter the directory");
+        child_fail(child, "enter the directory");
     child_reset_signals();
 
     /* execve promises not to change them; its type is older than const. */
@@ -119,77 +125,66 @@ child_main(const struct process_spec *spec, const char *program, int report_fd, 
         const char *const *given;
         char *const *wanted;
     } argv = { spec->argv }, env = { spec->env };
-    (void)execve(program, argv.wanted, spec->env != NULL ? env.wanted : environ);
-    child_fail(report_fd, "execute");
+    (void)execve(child->program, argv.wanted, spec->env != NULL ? env.wanted : environ);
+    child_fail(child, "execute");
 }
 
-/* ERR_OK when the pipe closed without a word: the exec has happened. */
-static enum err read_report(int report_fd, const char *program, struct error *e)
-{
-    struct child_failure failure;
-    size_t got = 0;
-    enum err rc = fd_read_full(report_fd, &failure, sizeof(failure), &got, e);
-    if (rc != ERR_OK || got != sizeof(failure))
-        return rc;
-    errno = failure.number;
-    failure.step[sizeof(failure.step) - 1] = '\0';
-    rc = err_errno(e, "%s %s", failure.step, program);
-    if (failure.number == ENOENT || failure.number == ENOTDIR) {
-        rc = ERR_NOT_FOUND;
-        if (e != NULL)
-            e->code = rc;
-    }
-    return rc;
-}
-
-/* fork with all signals blocked, so that no handler of ours runs in the child. */
-static pid_t fork_quietly(const struct process_spec *spec, const char *program, int report_fd)
+/*
+ * With all signals blocked, so that no handler of ours runs in the child. vfork and not fork: to copy
+ * the page tables of a large process, and to fault in both copies afterwards, costs more than all else
+ * here. We sleep until the child has become its program or has failed; it allocates nothing and
+ * returns from nothing.
+ */
+static __attribute__((noinline)) pid_t vfork_quietly(struct child *child)
 {
     sigset_t all;
     sigset_t before;
-    pid_t parent = getpid();
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t pid = fork();
+    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see above */
     if (pid == 0)
-        child_main(spec, program, report_fd, parent);
+        child_main(child); /* NOLINT(clang-analyzer-unix.Vfork): never returns */
     int saved = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
     return pid;
 }
 
+static enum err describe_failure(const struct child *child, struct error *e)
+{
+    errno = child->failure.number;
+    enum err rc = err_errno(e, "%s %s", child->failure.step, child->program);
+    if (child->failure.number != ENOENT && child->failure.number != ENOTDIR)
+        return rc;
+    if (e != NULL)
+        e->code = ERR_NOT_FOUND;
+    return ERR_NOT_FOUND;
+}
+
 enum err process_spawn(const struct process_spec *spec, struct process *out, struct error *e)
 {
     assert(spec->argv != NULL && spec->argv[0] != NULL && spec->fd_count <= PROCESS_FDS_MAX);
     char program[PATH_MAX];
-    enum err rc = find_program(spec->argv[0], program, e);
+    const char *name = spec->program != NULL ? spec->program : spec->argv[0];
+    enum err rc = find_program(name, program, e);
     if (rc != ERR_OK)
         return rc;
 
-    int ends[2];
-    rc = fd_pipe(ends, e);
-    if (rc != ERR_OK)
-        return rc;
-    AUTO(fd) int report_read = ends[0];
-    AUTO(fd) int report_write = ends[1];
-
-    pid_t pid = fork_quietly(spec, program, report_write);
+    struct child child = { .spec = spec, .program = program, .parent = getpid() };
+    pid_t pid = vfork_quietly(&child);
     if (pid < 0)
         return err_errno(e, "fork for %s", program);
-    fd_close(fd_take(&report_write));
 
     /* Ours until we wait for it, so the number cannot have been given to another process. */
     struct process process = { pid, pidfd_open(pid, 0), spec->is_group_leader };
-    if (process.pidfd < 0) {
+    if (process.pidfd < 0)
         rc = err_errno(e, "open a pidfd for %s", program);
+    else if (child.failure.number != 0)
+        rc = describe_failure(&child, e);
+    if (rc != ERR_OK) {
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);
-        return rc;
-    }
-    rc = read_report(report_read, program, e);
-    if (rc != ERR_OK) {
-        process_done(&process);
+        fd_close(process.pidfd);
         return rc;
     }
     *out = process;

@@ -18,6 +18,7 @@ enum { PROCESS_FDS_MAX = 16 };
 
 struct process_spec {
     const char *const *argv; /* NULL at the end; argv[0] without a slash is looked up in PATH */
+    const char *program;     /* what is executed under the name argv[0]; NULL: argv[0] itself */
     const char *const *env;  /* NULL at the end; NULL itself: ours */
     const char *dir;         /* working directory; NULL: ours */
     const int *fds;          /* fds[i] becomes descriptor i of the child; -1: /dev/null */
