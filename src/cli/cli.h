@@ -105,7 +105,9 @@ extern const struct cli_command *const cli_commands[]; /* ends with NULL */
 struct cli {
     struct arena arena;
     char **argv; /* all words, the program's first; borrowed from main */
-    const struct cli_command *command;
+    const char *named[2]; /* the command's words as given, also when they name none */
+    size_t named_count;
+    const struct cli_command *command; /* NULL: help was asked for, or nothing that exists */
     struct cli_value values[CLI_VALUES_MAX];
     size_t value_count;
     char **arguments;

@@ -55,19 +55,48 @@ static void print_cases(void)
     }
 }
 
+/* Options that may stand before the command, and which of them take the next word along. */
+static void print_globals(bool only_with_value)
+{
+    size_t count = 0;
+    const struct cli_option *globals = cli_global_options(&count);
+    const char *separator = only_with_value ? "|" : " ";
+    const char *before = "";
+    for (size_t i = 0; i < count; i++) {
+        if (only_with_value && globals[i].kind == OPTION_FLAG)
+            continue;
+        (void)printf("%s--%s", before, globals[i].name);
+        if (only_with_value && globals[i].letter != 0)
+            (void)printf("|-%c", globals[i].letter);
+        before = separator;
+    }
+}
+
 static void print_bash(void)
 {
     (void)puts("# completion of berth for bash; made by `berth completion bash`\n"
                "_berth() {\n"
-               "    local words=\"\" one=\"${COMP_WORDS[1]}\" two=\"${COMP_WORDS[2]}\"\n"
+               "    local words=\"\" one=\"\" two=\"\" word i\n"
                "    local current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
-               "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
+               "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+               "        word=\"${COMP_WORDS[i]}\"\n"
+               "        case \"$word\" in");
+    (void)printf("        ");
+    print_globals(true);
+    (void)puts(") i=$((i + 1)) ;;\n"
+               "        -*) ;;\n"
+               "        *) if [ -z \"$one\" ]; then one=\"$word\"; elif [ -z \"$two\" ]; then "
+               "two=\"$word\"; fi ;;\n"
+               "        esac\n"
+               "    done\n"
+               "    if [ -z \"$one\" ]; then");
     (void)printf("        words=\"");
     print_words();
+    print_globals(false);
     (void)puts("\"\n    else\n        case \"$one\" in");
     print_cases();
     (void)puts("        esac\n"
-               "        if [ \"$COMP_CWORD\" -gt 2 ]; then\n"
+               "        if [ -n \"$two\" ]; then\n"
                "            case \"$one $two\" in");
     print_cases();
     (void)puts("            esac\n"

@@ -12,6 +12,7 @@ static const struct cli_option global_options[] = {
       "https://HOST:PORT or unix:PATH (BERTH_SERVER)" },
     { "ca", 0, OPTION_TEXT, OPTION_LOCAL, NULL, "FILE", "the controller's authority (BERTH_CA)" },
     { "help", 'h', OPTION_FLAG, OPTION_LOCAL, NULL, NULL, "this help" },
+    { "version", 0, OPTION_FLAG, OPTION_LOCAL, NULL, NULL, "the version of berth" },
 };
 
 const struct cli_option *cli_global_options(size_t *count)

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/ignore.h"
 #include "cli/tree.h"
+#include "cli/words.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "unit/test.h"
@@ -140,6 +141,76 @@ static void test_encoding(void **state)
     AUTO(buf) struct buf out = { 0 };
     cli_encode(&out, STR("amber/vision x&y=\xc3\xa9"));
     CHECK("encoded", str_is(buf_str(&out), "amber%2Fvision%20x%26y%3D%C3%A9"));
+}
+
+/* ---- words ---------------------------------------------------------------------------------------- */
+
+enum { WORDS_MAX = 10 };
+
+static const struct {
+    const char *name;
+    const char *words[WORDS_MAX];
+    const char *noun, *verb; /* NULL verb: no command */
+    const char *option;      /* "name" or "name=value" of one that was read */
+    int arguments;           /* -1: refused */
+} word_cases[] = {
+    { "a verb of its own", { "list" }, NULL, "list", NULL, 0 },
+    { "a noun and its verb", { "tenant", "show", "amber" }, "tenant", "show", NULL, 1 },
+    { "options after the command", { "list", "-o", "json" }, NULL, "list", "output=json", 0 },
+    { "before it", { "-o", "json", "list" }, NULL, "list", "output=json", 0 },
+    { "attached to the letter", { "-ojson", "list" }, NULL, "list", "output=json", 0 },
+    { "with an equals sign", { "--server=unix:/s", "list" }, NULL, "list", "server=unix:/s", 0 },
+    { "between noun and verb", { "tenant", "-q", "list" }, "tenant", "list", "quiet", 0 },
+    { "a value that looks like a command",
+      { "-s", "list", "show", "wl_1" },
+      NULL,
+      "show",
+      "server=list",
+      1 },
+    { "of a command, before it", { "--project", "amber", "submit" }, NULL, NULL, NULL, -1 },
+    { "that no command has", { "--frob", "list" }, NULL, NULL, NULL, -1 },
+    { "without its value", { "list", "-s" }, NULL, "list", NULL, -1 },
+    { "with a value too many", { "--quiet=yes", "list" }, NULL, NULL, NULL, -1 },
+    { "a command that is not there", { "frob", "-x" }, NULL, NULL, NULL, 0 },
+    { "a verb that is not there", { "tenant", "frob", "-x" }, NULL, NULL, NULL, 0 },
+    { "help in words", { "help", "tenant", "show" }, "tenant", "show", "help", 0 },
+    { "help before", { "-h", "submit" }, NULL, "submit", "help", 0 },
+    { "what follows -- is arguments", { "submit", "--", "-o", "json" }, NULL, "submit", NULL, 2 },
+    { "-- once", { "submit", "--", "a", "--" }, NULL, "submit", NULL, 2 },
+    { "options of a command that is run", { "exec", "wl_1", "ls", "-q" }, NULL, "exec", NULL, 3 },
+    { "options before that", { "exec", "-T", "wl_1", "ls" }, NULL, "exec", "no-tty", 2 },
+    { "a dash alone is an argument", { "apply", "-f", "-" }, NULL, "apply", "file=-", 0 },
+};
+
+static bool was_read(const struct cli *cli, const char *option)
+{
+    struct str value = str_of(option);
+    struct str name = str_cut(&value, '=');
+    for (size_t i = 0; i < cli->value_count; i++) {
+        const struct cli_value *read = &cli->values[i];
+        if (str_eq(str_of(read->option->name), name) && str_eq(str_of(read->text), value))
+            return true;
+    }
+    return false;
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE (c, word_cases) {
+        static struct cli cli;
+        char *argv[WORDS_MAX + 2] = { (char *)(uintptr_t) "berth" };
+        int argc = 1;
+        for (; c->words[argc - 1] != NULL; argc++)
+            argv[argc] = (char *)(uintptr_t)c->words[argc - 1];
+        cli = (struct cli){ .argv = argv };
+        CHECK(c->name, words_read(&cli, argc) == (c->arguments >= 0));
+        const struct cli_command *wanted = c->verb != NULL ? command(c->noun, c->verb) : NULL;
+        CHECK(c->name, cli.command == wanted);
+        CHECK(c->name, c->arguments < 0 || cli.argument_count == c->arguments);
+        CHECK(c->name, c->option == NULL || was_read(&cli, c->option));
+        arena_done(&cli.arena);
+    }
 }
 
 /* ---- .gitignore --------------------------------------------------------------------------------- */
@@ -282,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_quota_rows_are_one_a_class),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_encoding),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_ignore),
         cmocka_unit_test(test_equal_trees_give_equal_bytes),
         cmocka_unit_test(test_tree_there_and_back),
