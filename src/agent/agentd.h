@@ -175,7 +175,8 @@ struct agentd {
     struct id_map attempt_of;       /* attempt_key -> entry of attempts */
     VEC(struct stream *) streams;   /* owned */
     VEC(struct import *) imports;   /* owned */
-    VEC(struct id) used_tickets;
+    struct id run;                  /* that tickets have to name */
+    VEC(struct id) used_tickets;    /* of this run */
     VEC(struct key) gone;
     VEC(struct outgoing) outgoing;
     struct mono lease;      /* boot clock; 0: none in this boot */
@@ -256,6 +257,7 @@ void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct ip
 void peer_flush(struct agentd *agentd); /* everything that has changed, as far as there is room */
 /* Marks the connection as over: nothing is sent any more. peer_reap closes it, outside of handlers. */
 void peer_drop(struct agentd *agentd, const char *why);
+void peer_hello(struct agentd *agentd); /* who we are, again */
 void peer_reap(struct agentd *agentd);
 
 /* agentd_import.c */

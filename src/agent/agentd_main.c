@@ -21,6 +21,7 @@
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/log.h"
+#include "os/random.h"
 #include "os/sd_notify.h"
 
 enum {
@@ -216,6 +217,7 @@ static enum err prepare_node(struct agentd *agentd, struct error *e)
 /* State before sockets: nobody is served before what is here is known. */
 static enum err agentd_open(struct agentd *agentd, struct error *e)
 {
+    agentd->run = random_id();
     agentd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (agentd->epoll_fd < 0)
         return err_errno(e, "make an epoll");

@@ -380,12 +380,13 @@ void peer_flush(struct agentd *agentd)
 
 /* Messages */
 
-static void send_hello(struct agentd *agentd)
+void peer_hello(struct agentd *agentd)
 {
     struct ipc_hello hello = {
         .node = agentd->identity.node,
         .epoch = agentd->stamp.epoch,
         .generation = agentd->stamp.generation,
+        .run = agentd->run,
     };
     (void)snprintf(hello.boot_id, sizeof(hello.boot_id), "%s", agentd->boot_id);
     (void)snprintf(hello.build, sizeof(hello.build), "%s", BERTH_VERSION);
@@ -515,7 +516,7 @@ static void listener_ready(struct agentd *agentd, void *self, uint32_t events)
         return;
     }
     forget_what_was_told(agentd);
-    send_hello(agentd);
+    peer_hello(agentd);
     log_info("network half connected");
 }
 

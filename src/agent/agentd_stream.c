@@ -21,6 +21,7 @@
 #include "os/file.h"
 #include "os/log.h"
 #include "os/process.h"
+#include "os/random.h"
 
 enum { NAME_SIZE = 32, TICKETS_KEPT = 4096 };
 
@@ -216,20 +217,24 @@ static enum err spawn(struct agentd *agentd, struct stream *stream, const struct
     return rc == ERR_OK ? agentd_watch(agentd, &stream->control, fd_take(&ours), e) : rc;
 }
 
-/* Used once: a network half that repeats a ticket gets nothing twice from this agentd. */
-static bool is_used(struct agentd *agentd, struct id id)
+/*
+ * Used once: a network half that repeats a ticket gets nothing twice. What is forgotten here, by a new
+ * start or because there are too many, is of an earlier run, whose tickets are no good any more.
+ */
+static enum err use_ticket(struct agentd *agentd, const struct ticket *ticket, struct error *e)
 {
+    if (!id_eq(ticket->run, agentd->run))
+        return err_set(e, ERR_DENIED, "the ticket is of an earlier run of the agent; try again");
     for (size_t i = 0; i < agentd->used_tickets.count; i++)
-        if (id_eq(agentd->used_tickets.items[i], id))
-            return true;
+        if (id_eq(agentd->used_tickets.items[i], ticket->id))
+            return err_set(e, ERR_DENIED, "the ticket was used before");
+    vec_push(&agentd->used_tickets, ticket->id);
     if (agentd->used_tickets.count == TICKETS_KEPT) {
-        size_t kept = TICKETS_KEPT / 2;
-        memmove(agentd->used_tickets.items, agentd->used_tickets.items + TICKETS_KEPT - kept,
-                kept * sizeof(struct id));
-        agentd->used_tickets.count = kept;
+        agentd->used_tickets.count = 0;
+        agentd->run = random_id();
+        peer_hello(agentd);
     }
-    vec_push(&agentd->used_tickets, id);
-    return false;
+    return ERR_OK;
 }
 
 struct request {
@@ -262,9 +267,7 @@ static enum err open_request(struct agentd *agentd, const uint8_t ticket[TICKET_
         return err_set(e, ERR_LIMIT, "%d commands and copies run on this node already",
                        IPC_STREAMS_MAX);
     rc = grant_payload_decode(payload, &out->arena, &out->command, e);
-    if (rc == ERR_OK && is_used(agentd, out->ticket.id))
-        return err_set(e, ERR_DENIED, "the ticket was used before");
-    return rc;
+    return rc == ERR_OK ? use_ticket(agentd, &out->ticket, e) : rc;
 }
 
 /* NULL: it is not one that runs here now, and `e` says so. */

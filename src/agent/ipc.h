@@ -9,7 +9,8 @@
  * was said: what may start is in the signed set, what may be run or copied is in a signed ticket.
  *
  * After connecting
- *   up    HELLO          who the node is, which (epoch, generation) it has accepted last
+ *   up    HELLO          who the node is, which (epoch, generation) it has accepted last; again when its
+ *                        run (wire/grant.h, tickets) is another
  *   up    OBSERVED       the full set, then changes as they happen and the full set every 5 s
  *   up    LOG_READY      for each spool that is not shipped whole yet, with its descriptor; none for
  *                        an attempt that has ended and wrote nothing
@@ -193,6 +194,7 @@ struct ipc_hello {
     struct id node;
     uint64_t epoch; /* of the last accepted set; 0 with generation 0: none yet */
     uint64_t generation;
+    struct id run; /* that tickets have to name */
     char boot_id[40];
     char build[40]; /* version of agentd */
 };

@@ -319,6 +319,7 @@ static void inventory_send(struct network *network)
             .memory_mib = facts.memory_mib,
             .devices = { devices, found->device_count },
         },
+        .run = network->agentd.run,
         .facts = { pairs, COUNT_OF(pairs) },
     };
     (void)network_send_up(network, MESSAGE_INVENTORY, &message); /* sent again after a reconnect */

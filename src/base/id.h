@@ -33,6 +33,7 @@ enum id_kind {
     ID_TOKEN,
     ID_REQUEST,
     ID_CREDENTIAL,
+    ID_RUN,
     ID_KIND_COUNT
 };
 

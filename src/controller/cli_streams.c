@@ -210,6 +210,7 @@ static enum err ticket_make(struct berthd *berthd, const struct stream_header *h
     struct ticket ticket = {
         .node = target->node,
         .epoch = engine_state(berthd->engine)->epoch,
+        .run = nodes_run(berthd->nodes, target->node),
         .id = random_id(),
         .object = target->object,
         .tenant = target->tenant,
@@ -234,7 +235,7 @@ static enum err node_open(struct berthd *berthd, const struct stream_header *ask
     AUTO(buf) struct buf header_bytes = { 0 };
     AUTO(buf) struct buf frame = { 0 };
     struct link *link = nodes_link(berthd->nodes, target->node);
-    if (link == NULL)
+    if (link == NULL || id_is_none(nodes_run(berthd->nodes, target->node)))
         return err_cause(e, ERR_UNAVAILABLE, CAUSE_UNAVAILABLE,
                          "the node is not connected now; the work goes on there");
     enum err rc = payload_make(asked, &payload, e);

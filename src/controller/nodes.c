@@ -32,6 +32,7 @@ struct session {
     struct id node; /* none: not greeted yet */
     bool is_greeted;
     struct stranger stranger;
+    struct id run;       /* of its berth-agentd: what tickets have to name */
     bool lacks_payloads; /* of its newest set: they did not fit into one message */
     int64_t skew_ms;
     struct session *next, *prev;
@@ -351,6 +352,7 @@ static void on_inventory(struct session *session, const void *message)
     const struct inventory_message *inventory = message;
     struct command command = { .type = CMD_NODE_INVENTORY, .inventory = inventory->inventory };
     command.inventory.node = session->node;
+    session->run = inventory->run;
     session_command(session, &command);
 }
 
@@ -793,6 +795,12 @@ struct link *nodes_link(struct nodes *nodes, struct id node)
 {
     struct session *session = id_map_get(&nodes->by_node, node);
     return session != NULL ? session->link : NULL;
+}
+
+struct id nodes_run(const struct nodes *nodes, struct id node)
+{
+    const struct session *session = id_map_get(&nodes->by_node, node);
+    return session != NULL ? session->run : (struct id){ 0 };
 }
 
 size_t nodes_connected(const struct nodes *nodes)

@@ -56,6 +56,8 @@ void nodes_send_desired(struct nodes *nodes, struct id node, struct str set);
 
 /* The live link of a node, to open streams on; NULL: not connected. */
 struct link *nodes_link(struct nodes *nodes, struct id node);
+/* The run of its agent that tickets for it have to name; none: not known now. */
+struct id nodes_run(const struct nodes *nodes, struct id node);
 size_t nodes_connected(const struct nodes *nodes);
 /* Wall-clock skew of a connected node in ms, its clock minus ours; 0 when not connected. */
 int64_t nodes_skew_ms(const struct nodes *nodes, struct id node);

@@ -703,9 +703,10 @@ static enum err ticket_check(const struct ticket *ticket, struct error *e)
     enum err rc = check_ranges(ranges, COUNT_OF(ranges), e);
     if (rc != ERR_OK)
         return rc;
-    if (id_is_none(ticket->node) || id_is_none(ticket->id) || id_is_none(ticket->object) ||
-        id_is_none(ticket->tenant))
-        return err_field(e, "id", "a ticket names its node, itself, its object and its tenant");
+    if (id_is_none(ticket->node) || id_is_none(ticket->run) || id_is_none(ticket->id) ||
+        id_is_none(ticket->object) || id_is_none(ticket->tenant))
+        return err_field(e, "id",
+                         "a ticket names its node and run, itself, its object and its tenant");
     return check_uids(ticket->uid_base, ticket->uid_count, e);
 }
 
@@ -720,6 +721,7 @@ enum err ticket_encode(const struct ticket *ticket, const struct grant_crypto *c
     put(&w, GRANT_VERSION, 4);
     put_id(&w, ticket->node);
     put(&w, ticket->epoch, 8);
+    put_id(&w, ticket->run);
     put_id(&w, ticket->id);
     put_id(&w, ticket->object);
     put_id(&w, ticket->tenant);
@@ -747,6 +749,7 @@ enum err ticket_decode(const uint8_t bytes[TICKET_SIZE], struct id node,
     struct ticket ticket = { 0 };
     ticket.node = get_id(&r);
     ticket.epoch = get(&r, 8);
+    ticket.run = get_id(&r);
     ticket.id = get_id(&r);
     ticket.object = get_id(&r);
     ticket.tenant = get_id(&r);

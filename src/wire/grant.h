@@ -190,8 +190,12 @@ MUST_CHECK enum err grant_payload_open(struct str bytes, const struct grant *gra
                                        const struct grant_crypto *crypto, struct arena *arena,
                                        struct grant_payload *out, struct error *e);
 
-/* Tickets: one request of a person, signed by the controller for one node. */
-enum { TICKET_SIZE = 8 + 16 + 8 + 3 * 16 + 4 * 4 + GRANT_DIGEST_SIZE + GRANT_SIGNATURE_SIZE };
+/*
+ * Tickets: one request of a person, signed by the controller for one node, and for one run of its
+ * berth-agentd. That remembers which it has used and starts a new run when it forgets any: at its own
+ * start, and when they are too many.
+ */
+enum { TICKET_SIZE = 8 + 16 + 8 + 4 * 16 + 4 * 4 + GRANT_DIGEST_SIZE + GRANT_SIGNATURE_SIZE };
 
 enum ticket_kind {
     TICKET_EXEC,       /* args run inside the allocation, with its limits */
@@ -205,6 +209,7 @@ enum ticket_kind {
 struct ticket {
     struct id node;
     uint64_t epoch;   /* must be the node's current one */
+    struct id run;    /* as the node's berth-agentd has told it last */
     struct id id;     /* used once */
     struct id object; /* allocation, or volume */
     struct id tenant;

@@ -149,6 +149,7 @@ static const struct schema node_inventory_schema =
 #define OF struct inventory_message
 static const struct field inventory_fields[] = {
     { F(STRUCT, inventory), .schema = &node_inventory_schema, .flags = FIELD_REQUIRED },
+    { F(ID, run), .id_kind = ID_RUN },
     { F(PAIRS, facts), .max = 64, .item_max = 256 },
 };
 const struct schema inventory_schema =

@@ -96,6 +96,7 @@ struct refuse_message {
 
 struct inventory_message {
     struct node_inventory inventory; /* `node` is the connection's, not the message's */
+    struct id run;                   /* of berth-agentd: tickets name it (grant.h) */
     struct pair_list facts;          /* for people: kernel, cgroup mode, driver versions */
 };
 

@@ -1,9 +1,10 @@
 """What the tests of the privileged half play: a controller that signs, and a network half that talks.
 
 Written from the documents (src/wire/grant.h, src/agent/ipc.h), not from their C: a second reading of
-both formats. Needs openssl(1) for Ed25519 and busybox-static for a root file system.
+both formats. Needs libsodium for Ed25519 and busybox-static for a root file system.
 """
 import array
+import ctypes
 import hashlib
 import json
 import os
@@ -50,21 +51,18 @@ def id_text(prefix, identifier):
 
 
 class Key:
-    """An Ed25519 key pair, by the openssl program."""
+    """An Ed25519 key pair."""
+    sodium = ctypes.CDLL("libsodium.so.23")
 
-    def __init__(self, directory):
-        self.path = os.path.join(directory, "key-%s.pem" % os.urandom(4).hex())
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.path], check=True)
-        der = subprocess.run(["openssl", "pkey", "-in", self.path, "-pubout", "-outform", "DER"],
-                             check=True, capture_output=True).stdout
-        self.public = der[-32:]
+    def __init__(self):
+        public, secret = ctypes.create_string_buffer(32), ctypes.create_string_buffer(64)
+        self.sodium.crypto_sign_keypair(public, secret)
+        self.public, self.secret = public.raw, secret.raw
 
     def sign(self, data):
-        with tempfile.NamedTemporaryFile() as f:
-            f.write(data)
-            f.flush()
-            return subprocess.run(["openssl", "pkeyutl", "-sign", "-inkey", self.path, "-rawin", "-in",
-                                   f.name], check=True, capture_output=True).stdout
+        signature = ctypes.create_string_buffer(64)
+        self.sodium.crypto_sign_detached(signature, None, data, ctypes.c_ulonglong(len(data)), self.secret)
+        return signature.raw
 
 
 def sha(data):
@@ -132,11 +130,12 @@ def signed_set(key, node, epoch, generation, grants):
     return body + key.sign(body)
 
 
-def ticket(key, node, epoch, kind, grant_or_volume, tenant, data, tty=False, attempt=0):
-    body = struct.pack("<II", 0x54475242, 1) + wire_id(node) + struct.pack("<Q", epoch)
-    body += wire_id(new_id()) + wire_id(grant_or_volume) + wire_id(tenant)
+def ticket(node, kind, grant_or_volume, tenant, data, tty=False, attempt=0, key=None, epoch=None):
+    """For a Node, in the run that its agentd has told last."""
+    body = struct.pack("<II", 0x54475242, 1) + wire_id(node.node) + struct.pack("<Q", node.epoch if epoch is None else epoch)
+    body += wire_id(node.peer.run) + wire_id(new_id()) + wire_id(grant_or_volume) + wire_id(tenant)
     body += struct.pack("<IIII", kind | int(tty) << 8, attempt, UID_BASE, 65536) + sha(data)
-    return body + key.sign(body)
+    return body + (key or node.key).sign(body)
 
 
 class Observed:
@@ -231,6 +230,7 @@ class Peer:
         node = struct.pack(">QQ", *struct.unpack_from("@2Q", body))
         epoch, generation = struct.unpack_from("@2Q", body, 16)
         self.hello = (node, epoch, generation)
+        self.run = struct.pack(">QQ", *struct.unpack_from("@2Q", body, 32))
 
     def on_desired_result(self, body, fds):
         epoch, generation, code, _ = struct.unpack_from("@QQII", body)
@@ -386,7 +386,7 @@ class Node:
         self.rootfs = os.path.join(self.dir, "rootfs")
         os.makedirs(self.state)
         make_rootfs(self.rootfs)
-        self.key, self.node = Key(self.dir), new_id()
+        self.key, self.node = Key(), new_id()
         self.cgroup = "/berth-test-" + os.urandom(4).hex()
         self.epoch, self.generation = 1, 0
         with open(os.path.join(self.state, "identity"), "w", encoding="ascii") as f:

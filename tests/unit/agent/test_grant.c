@@ -382,16 +382,17 @@ static void no_mutated_ticket_is_accepted(void **state)
     (void)state;
     struct signer signer;
     struct grant_crypto crypto = signing(&signer);
-    struct ticket ticket = { node, 9, { 1, 2 }, { 3, 4 }, { 5, 6 }, TICKET_EXEC,
-                             true, 1, 100000,   65536,    { { 7 } } };
+    struct ticket ticket = { node,        9,    { 7, 8 }, { 1, 2 }, { 3, 4 }, { 5, 6 },
+                             TICKET_EXEC, true, 1,        100000,   65536,    { { 7 } } };
     uint8_t bytes[TICKET_SIZE];
     struct error e = { 0 };
     CHECK_OK("encode", ticket_encode(&ticket, &crypto, bytes, &e), &e);
     struct grant_crypto verifying = identity_crypto(&signer.identity);
     struct ticket found;
     CHECK_OK("decode", ticket_decode(bytes, node, &verifying, &found, &e), &e);
-    CHECK("fields", found.epoch == 9 && found.is_tty && found.kind == TICKET_EXEC &&
-                        id_eq(found.object, ticket.object) && found.payload.bytes[0] == 7);
+    CHECK("fields", found.epoch == 9 && id_eq(found.run, ticket.run) && found.is_tty &&
+                        found.kind == TICKET_EXEC && id_eq(found.object, ticket.object) &&
+                        found.payload.bytes[0] == 7);
     size_t accepted = 0;
     for (size_t at = 0; at < TICKET_SIZE; at++) {
         bytes[at] ^= 1;
@@ -401,6 +402,9 @@ static void no_mutated_ticket_is_accepted(void **state)
     CHECK("accepted", accepted == 0);
     CHECK("another node",
           ticket_decode(bytes, (struct id){ 9, 9 }, &verifying, &found, NULL) == ERR_INVALID);
+    ticket.run = (struct id){ 0 };
+    CHECK("no run", ticket_encode(&ticket, &crypto, bytes, NULL) == ERR_INVALID);
+    ticket.run = (struct id){ 7, 8 };
     ticket.kind = TICKET_VOLUME_GET;
     CHECK("a terminal for a volume", ticket_encode(&ticket, &crypto, bytes, NULL) == ERR_INVALID);
 }
