@@ -62,8 +62,7 @@ enum err shim_mount_root(const struct shim_context *context, struct error *e)
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
         return err_errno(e, "keep our mounts to ourselves");
     AUTO(image_store) struct image_store *store = NULL;
-    const struct image_store_options options = { .path = spec->image_store, .unpacker = "" };
-    enum err rc = image_store_open(&store, &options, e);
+    enum err rc = image_store_attach(&store, spec->image_store, e);
     if (rc == ERR_OK && spec->has_image == 1)
         rc = mount_one(context, store, spec->image, "rootfs", e);
     if (rc == ERR_OK && spec->has_upload == 1)
@@ -84,9 +83,8 @@ static void unmount_one(const struct shim_context *context, struct image_store *
 void shim_unmount_root(const struct shim_context *context)
 {
     AUTO(image_store) struct image_store *store = NULL;
-    const struct image_store_options options = { .path = context->spec.image_store,
-                                                 .unpacker = "" /* nothing is unpacked here */ };
-    if (!has_mounts(&context->spec) || image_store_open(&store, &options, NULL) != ERR_OK)
+    if (!has_mounts(&context->spec) ||
+        image_store_attach(&store, context->spec.image_store, NULL) != ERR_OK)
         return;
     if (context->spec.has_image == 1)
         unmount_one(context, store, "rootfs");

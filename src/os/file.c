@@ -130,6 +130,11 @@ enum err file_make_dirs(const char *path, mode_t mode, struct error *e)
     if (size == 0 || size >= sizeof(part))
         return err_set(e, ERR_LIMIT, "a path has %zu bytes; it may have 1..%d", size, PATH_MAX - 1);
     memcpy(part, path, size + 1);
+    /* Most often only the last one is missing, or nothing. */
+    if (mkdir(path, mode) == 0)
+        return ERR_OK;
+    if (errno == EEXIST)
+        return make_dir(path, mode, e);
 
     for (size_t i = 1; i < size; i++) {
         if (part[i] != '/')

@@ -8,22 +8,17 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/image/store.h"
 #include "os/fd.h"
 
-/*
- * A user namespace lives in a process; this one only waits to be killed. A bare clone, so that it
- * shares the parent's stack pages copy-on-write as fork does, and gets the namespace in the same step.
- */
-static pid_t start_holder(void)
+enum { HOLDER_STACK = 8192 };
+
+static int __attribute__((noreturn)) hold(void *unused)
 {
-    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
-    if (pid != 0)
-        return pid;
+    (void)unused;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;)
         (void)pause();
@@ -44,7 +39,10 @@ static enum err write_map(pid_t pid, const char *file, uint32_t inside, uint32_t
 
 enum err idmap_namespace(uint32_t disk_base, uint32_t tenant_base, int *userns_fd, struct error *e)
 {
-    pid_t pid = start_holder();
+    /* A user namespace lives in a process; this one only waits to be killed. It shares our memory, for
+     * copying it would cost more than all else here, and has its stack in this frame. */
+    _Alignas(16) char stack[HOLDER_STACK];
+    pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
     if (pid < 0)
         return err_errno(e, "make a user namespace");
     char path[64];

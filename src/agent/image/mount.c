@@ -42,10 +42,12 @@ static void stack_done(struct stack *stack)
     for (size_t i = 0; i < stack->count; i++) {
         fd_close(stack->fds[i]);
         if (stack->staging[0] != '\0' &&
-            path_format(path, NULL, "%s/%zu", stack->staging, i) == ERR_OK)
+            path_format(path, NULL, "%s/%zu", stack->staging, i) == ERR_OK) {
             (void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+            (void)rmdir(path);
+        }
     }
-    if (stack->staging[0] != '\0')
+    if (stack->staging[0] != '\0' && rmdir(stack->staging) != 0 && errno == ENOTEMPTY)
         remove_tree(stack->staging);
     stack->count = 0;
 }
@@ -156,20 +158,10 @@ static enum err push_copied(struct image_store *store, struct stack *stack, cons
     return push_fd(stack, path, e);
 }
 
-/* Which of the two ways; found out once a store. */
-static bool use_idmap(struct image_store *store, enum image_mapping mapping)
-{
-    if (mapping != IMAGE_MAPPING_AUTO)
-        return mapping == IMAGE_MAPPING_IDMAP;
-    if (store->idmap == IDMAP_UNKNOWN)
-        store->idmap = image_can_idmap(store->path) ? IDMAP_YES : IDMAP_NO;
-    return store->idmap == IDMAP_YES;
-}
-
 static enum err build_stack(struct image_store *store, const struct image_manifest *manifest,
                             const struct image_mount *want, struct stack *stack, struct error *e)
 {
-    bool is_idmapped = use_idmap(store, want->mapping);
+    bool is_idmapped = want->mapping == IMAGE_MAPPING_IDMAP;
     AUTO(fd) int userns_fd = -1;
     enum err rc = ERR_OK;
     if (is_idmapped) {
@@ -266,6 +258,33 @@ static enum err check_request(const struct image_store *store, const struct imag
     return store_check_name("lease", want->lease, e);
 }
 
+static enum err mount_mapped(struct image_store *store, const struct image_manifest *manifest,
+                             const struct image_mount *want, struct error *e)
+{
+    AUTO(stack) struct stack stack = { .staging = "" };
+    enum err rc = build_stack(store, manifest, want, &stack, e);
+    return rc == ERR_OK ? mount_overlay(&stack, want, e) : rc;
+}
+
+/*
+ * Where nobody has chosen a way, id-mapped layers are simply tried: to find out beforehand costs more
+ * than the mount, and each workload is mounted by a process of its own. Only a failure is looked into.
+ */
+static enum err mount_any(struct image_store *store, const struct image_manifest *manifest,
+                          const struct image_mount *given, struct error *e)
+{
+    struct image_mount want = *given;
+    if (want.mapping == IMAGE_MAPPING_AUTO)
+        want.mapping = store->has_no_idmap ? IMAGE_MAPPING_COPY : IMAGE_MAPPING_IDMAP;
+    enum err rc = mount_mapped(store, manifest, &want, e);
+    if (rc == ERR_OK || want.mapping == given->mapping || want.mapping == IMAGE_MAPPING_COPY ||
+        image_can_idmap(store->path))
+        return rc;
+    store->has_no_idmap = true;
+    want.mapping = IMAGE_MAPPING_COPY;
+    return mount_mapped(store, manifest, &want, e);
+}
+
 static enum err mount_locked(struct image_store *store, const struct image_mount *want,
                              struct error *e)
 {
@@ -277,10 +296,7 @@ static enum err mount_locked(struct image_store *store, const struct image_mount
         rc = store_add_lease(store, want->lease, &want->image, e);
     if (rc != ERR_OK)
         return rc;
-    AUTO(stack) struct stack stack = { .count = 0 };
-    rc = build_stack(store, &manifest, want, &stack, e);
-    if (rc == ERR_OK)
-        rc = mount_overlay(&stack, want, e);
+    rc = mount_any(store, &manifest, want, e);
     if (rc != ERR_OK) {
         enum err dropped = store_drop_lease(store, want->lease, NULL);
         (void)dropped; /* the first error is the one to tell */

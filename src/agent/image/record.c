@@ -217,11 +217,19 @@ enum err store_add_lease(const struct image_store *store, const char *name,
 {
     char text[IMAGE_DIGEST_TEXT_MAX];
     store_path_text path;
+    store_path_text work;
     enum err rc = store_check_name("lease", name, e);
     if (rc != ERR_OK)
         return rc;
-    return file_write_atomic(store_path(store, path, "leases/%s", name),
-                             str_of(image_digest_text(image, text)), 0600, e);
+    /* A name with a dot in front is no lease, and only the shim that has this one writes there. */
+    store_path(store, work, "leases/.%s", name);
+    AUTO(fd) int fd = open(work, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_errno(e, "create %s", work);
+    rc = fd_write_full(fd, text, strlen(image_digest_text(image, text)), e);
+    if (rc == ERR_OK && rename(work, store_path(store, path, "leases/%s", name)) != 0)
+        rc = err_errno(e, "rename %s", work);
+    return rc;
 }
 
 enum err store_drop_lease(const struct image_store *store, const char *name, struct error *e)

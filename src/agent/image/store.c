@@ -155,17 +155,27 @@ static struct image_limits with_defaults(struct image_limits given)
     };
 }
 
-enum err image_store_open(struct image_store **out, const struct image_store_options *options,
-                          struct error *e)
+enum err image_store_attach(struct image_store **out, const char *path, struct error *e)
 {
-    if (options->path[0] != '/' || strlen(options->path) >= STORE_ROOT_MAX)
+    if (path[0] != '/' || strlen(path) >= STORE_ROOT_MAX)
         return err_set(e, ERR_INVALID,
                        "the image store's path \"%.200s\" is not absolute or too "
                        "long",
-                       options->path);
-    AUTO(image_store) struct image_store *store = mem_new(1, sizeof(*store));
-    (void)snprintf(store->path, sizeof(store->path), "%s", options->path);
-    enum err rc = find_unpacker(options->unpacker, store->unpacker, e);
+                       path);
+    struct image_store *store = mem_new(1, sizeof(*store));
+    (void)snprintf(store->path, sizeof(store->path), "%s", path);
+    store->env.uid_base = IMAGE_UID_BASE;
+    *out = store;
+    return ERR_OK;
+}
+
+enum err image_store_open(struct image_store **out, const struct image_store_options *options,
+                          struct error *e)
+{
+    AUTO(image_store) struct image_store *store = NULL;
+    enum err rc = image_store_attach(&store, options->path, e);
+    if (rc == ERR_OK)
+        rc = find_unpacker(options->unpacker, store->unpacker, e);
     if (rc == ERR_OK)
         rc = make_folders(store, e);
     if (rc != ERR_OK)

@@ -43,6 +43,8 @@ struct image_store; /* opaque: image/store.c */
 /* Makes the directory when it is missing, and clears away what a killed process left behind. */
 MUST_CHECK enum err image_store_open(struct image_store **out,
                                      const struct image_store_options *options, struct error *e);
+/* For who only mounts and unmounts, in a store that its owner has opened: nothing is made or cleared. */
+MUST_CHECK enum err image_store_attach(struct image_store **out, const char *path, struct error *e);
 void image_store_free(struct image_store *store); /* NULL is a no-op */
 DEFINE_CLEANUP(image_store, struct image_store *, image_store_free)
 

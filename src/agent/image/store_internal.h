@@ -13,8 +13,7 @@ struct image_store {
     char path[STORE_ROOT_MAX];
     char unpacker[PATH_MAX];
     struct unpack_env env;
-    /* Found out at the first mount. */
-    enum { IDMAP_UNKNOWN, IDMAP_YES, IDMAP_NO } idmap;
+    bool has_no_idmap; /* found out at the first mount that failed */
 };
 
 /* Paths below the store; long enough for every name that is put into one. */
@@ -60,7 +59,8 @@ MUST_CHECK enum err store_write_meta(const char *layer_dir, const struct layer_m
                                      struct error *e);
 bool store_has_layer(const struct image_store *store, const struct image_digest *blob);
 
-/* Adds or drops the lease of a workload. */
+/* Adds or drops the lease of a workload. Whole or not there for every reader, but not synced: what it
+ * guards is a mount, which a power cut ends as well. */
 MUST_CHECK enum err store_add_lease(const struct image_store *store, const char *name,
                                     const struct image_digest *image, struct error *e);
 MUST_CHECK enum err store_drop_lease(const struct image_store *store, const char *name,
