@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/safe.h"
 #include "cli/special.h"
 #include "os/fd.h"
 #include "os/file.h"
@@ -76,9 +77,12 @@ static const char *target_of(struct cli *cli, const struct document *document)
 
 static void line_print(char sign, const char *path, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    (void)printf("  %c %s: %s\n", sign, path, text != NULL ? text : "null");
-    free(text);
+    AUTO(buf) struct buf text = { 0 };
+    buf_format(&text, "  %c ", sign);
+    safe_line(str_of(path), &text);
+    buf_add_text(&text, ": ");
+    cli_add_json(&text, value, JSON_COMPACT);
+    (void)puts(text.data);
 }
 
 /* Of the same class as `like`, among what is there. */

@@ -104,7 +104,7 @@ extern const struct cli_command *const cli_commands[]; /* ends with NULL */
 
 struct cli {
     struct arena arena;
-    char **argv; /* all words, the program's first; borrowed from main */
+    char **argv;          /* all words, the program's first; borrowed from main */
     const char *named[2]; /* the command's words as given, also when they name none */
     size_t named_count;
     const struct cli_command *command; /* NULL: help was asked for, or nothing that exists */
@@ -178,10 +178,8 @@ void cli_print(const struct cli *cli, const json_t *value, const struct cli_colu
 void cli_print_yaml(const json_t *value, unsigned indent);
 /* Follows "a.b.c". NULL: absent. */
 const json_t *cli_field(const json_t *object, const char *path);
-/* Adds text that a terminal can do nothing with but show it. */
-void cli_add_safe(struct buf *out, struct str text);
-/* Bytes of a workload to our stdout; control characters are escaped on a terminal unless `is_raw`. */
-enum err cli_write_log(struct str bytes, bool is_raw, struct error *e) MUST_CHECK;
+/* JSON that also a terminal can be shown; flags of jansson. */
+void cli_add_json(struct buf *out, const json_t *value, size_t flags);
 
 /* The generic command: one request an argument, the answer printed. */
 enum cli_exit cli_run_request(struct cli *cli);

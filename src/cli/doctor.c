@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/safe.h"
 #include "cli/special.h"
 #include "os/file.h"
 
@@ -14,14 +15,18 @@ struct report {
 
 static void line(struct report *report, bool is_good, const char *what, const char *detail)
 {
-    (void)printf("%s  %s%s%s\n", is_good ? "ok  " : "FAIL", what, detail[0] != '\0' ? ": " : "",
-                 detail);
+    AUTO(buf) struct buf text = { 0 };
+    safe_line(str_of(detail), &text);
+    (void)printf("%s  %s%s%.*s\n", is_good ? "ok  " : "FAIL", what, text.size > 0 ? ": " : "",
+                 STR_ARG(buf_str(&text)));
     report->is_bad = report->is_bad || !is_good;
 }
 
 static void note(const char *what, const char *detail)
 {
-    (void)printf("note  %s: %s\n", what, detail);
+    AUTO(buf) struct buf text = { 0 };
+    safe_line(str_of(detail), &text);
+    (void)printf("note  %s: %.*s\n", what, STR_ARG(buf_str(&text)));
 }
 
 /* ---- the controller --------------------------------------------------------------------------------- */

@@ -1,20 +1,35 @@
 /* logs.c - output of workloads, and the change feed. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cli/safe.h"
 #include "cli/special.h"
+#include "os/fd.h"
 
 enum { CHUNK = 64 * 1024, EVENT_BYTES_MAX = 4 * 1024 * 1024 };
 
-/* Copies a streamed answer to stdout; an answer that is an error becomes one. */
+/* Copies a streamed answer to stdout: its bytes into files and pipes, and what is safe onto a terminal. */
 static enum err copy_out(struct http_client_response *response, bool is_raw, struct error *e)
 {
     static char chunk[CHUNK];
+    AUTO(buf) struct buf safe = { 0 };
+    struct safe_stream stream = { 0 };
+    bool is_exact = is_raw || !cli_is_terminal();
     for (;;) {
         size_t got = 0;
         enum err rc = http_client_read(response, chunk, sizeof(chunk), &got, e);
-        if (rc == ERR_OK && got > 0)
-            rc = cli_write_log((struct str){ chunk, got }, is_raw, e);
+        if (rc != ERR_OK)
+            return rc;
+        struct str shown = { chunk, got };
+        if (!is_exact) {
+            buf_clear(&safe);
+            safe_add(&stream, shown, &safe);
+            if (got == 0)
+                safe_end(&stream, &safe);
+            shown = buf_str(&safe);
+        }
+        rc = fd_write_full(STDOUT_FILENO, shown.data, shown.size, e);
         if (rc != ERR_OK || got == 0)
             return rc;
     }
@@ -82,6 +97,7 @@ static enum err events_copy(struct cli *cli, const char *target, int64_t count, 
 {
     AUTO(http_client_response) struct http_client_response *response = NULL;
     const struct http_client_request request = { .method = "GET", .target = str_of(target) };
+    AUTO(buf) struct buf safe = { 0 };
     struct http_client_event event = { 0 };
     enum err rc = cli_open(cli, &request, &response, e);
     if (rc == ERR_OK && http_client_status(response) >= 400)
@@ -89,7 +105,9 @@ static enum err events_copy(struct cli *cli, const char *target, int64_t count, 
     for (int64_t i = 0; rc == ERR_OK && (count == 0 || i < count); i++) {
         rc = http_client_read_event(response, EVENT_BYTES_MAX, &event, e);
         if (rc == ERR_OK) {
-            (void)printf("%s\n", event.data.data != NULL ? event.data.data : "");
+            buf_clear(&safe);
+            safe_json(buf_str(&event.data), &safe);
+            (void)printf("%.*s\n", STR_ARG(buf_str(&safe)));
             (void)fflush(stdout);
         }
     }

@@ -1,13 +1,12 @@
-/* print.c - answers as tables, JSON or YAML; output of workloads made safe for a terminal. */
-#include <errno.h>
+/* print.c - answers as tables, JSON or YAML, all of it safe for a terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/safe.h"
 #include "os/clock.h"
-#include "os/fd.h"
 
 bool cli_is_terminal(void)
 {
@@ -65,22 +64,10 @@ static void add_micros(struct buf *out, int64_t micros)
                (unsigned long long)(whole % 1000000));
 }
 
-/* Nothing a server stores may move the cursor of whoever looks at it. */
-static void add_safe(struct buf *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7f)
-            buf_format(out, "\\x%02x", c);
-        else
-            buf_add_char(out, (char)c);
-    }
-}
-
 static void add_plain(struct buf *out, const json_t *value)
 {
     if (json_is_string(value))
-        add_safe(out, json_string_value(value));
+        safe_line(str_of(json_string_value(value)), out); /* names and texts of others */
     else if (json_is_integer(value))
         buf_format(out, "%lld", (long long)json_integer_value(value));
     else if (json_is_boolean(value))
@@ -137,7 +124,7 @@ static void add_cell(struct buf *out, const json_t *object, const struct cli_col
             break;
         case COLUMN_TIME: { /* seconds are enough for people */
             struct str time = str_of(json_string_value(value));
-            buf_add(out, time.data, MIN_OF(time.size, (size_t)19));
+            safe_line((struct str){ time.data, MIN_OF(time.size, (size_t)19) }, out);
             break;
         }
         }
@@ -180,6 +167,13 @@ static void print_rows(const json_t *array, const struct cli_column *columns, si
     }
 }
 
+void cli_add_json(struct buf *out, const json_t *value, size_t flags)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | flags);
+    safe_json(text != NULL ? str_of(text) : STR("null"), out);
+    free(text);
+}
+
 /* ---- whole values --------------------------------------------------------------------------------- */
 
 /* Text that YAML would read as something else, or not at all, is quoted as JSON, which YAML reads. */
@@ -196,22 +190,41 @@ static bool yaml_is_plain(const char *text)
     if (text[length - 1] == ' ' || text[length - 1] == ':')
         return false;
     for (const char *p = text; *p != '\0'; p++) {
-        if ((unsigned char)*p < 0x20 || (p[0] == ':' && p[1] == ' ') ||
-            (p[0] == ' ' && p[1] == '#'))
+        if ((p[0] == ':' && p[1] == ' ') || (p[0] == ' ' && p[1] == '#'))
             return false;
     }
-    return true;
+    AUTO(buf) struct buf safe = { 0 };
+    safe_line(str_of(text), &safe);
+    return safe.size == length; /* nothing in it has to be escaped */
+}
+
+static void yaml_text(const char *text, const json_t *quoted)
+{
+    AUTO(buf) struct buf out = { 0 };
+    if (yaml_is_plain(text))
+        buf_add_text(&out, text);
+    else
+        cli_add_json(&out, quoted, JSON_COMPACT);
+    (void)fputs(out.data, stdout);
+}
+
+static void yaml_key(const char *key)
+{
+    AUTO(json) json_t *quoted = json_string(key);
+    yaml_text(key, quoted);
 }
 
 static void yaml_scalar(const json_t *value)
 {
-    if (json_is_string(value) && yaml_is_plain(json_string_value(value))) {
-        (void)printf(" %s\n", json_string_value(value));
-        return;
+    AUTO(buf) struct buf out = { 0 };
+    (void)putchar(' ');
+    if (json_is_string(value)) {
+        yaml_text(json_string_value(value), value);
+    } else {
+        cli_add_json(&out, value, JSON_COMPACT);
+        (void)fputs(out.data, stdout);
     }
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    (void)printf(" %s\n", text != NULL ? text : "null");
-    free(text);
+    (void)putchar('\n');
 }
 
 static bool yaml_is_nested(const json_t *value)
@@ -233,7 +246,9 @@ void cli_print_yaml(const json_t *value, unsigned indent)
     if (json_is_object(value)) {
         json_object_foreach((json_t *)(uintptr_t)value, key, item)
         {
-            (void)printf("%*s%s:", (int)indent, "", key);
+            (void)printf("%*s", (int)indent, "");
+            yaml_key(key);
+            (void)putchar(':');
             if (yaml_is_nested(item))
                 (void)puts("");
             cli_print_yaml(item, indent + 2);
@@ -251,8 +266,9 @@ void cli_print_yaml(const json_t *value, unsigned indent)
 
 static void print_json(const json_t *value)
 {
-    (void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
-    (void)puts("");
+    AUTO(buf) struct buf text = { 0 };
+    cli_add_json(&text, value, JSON_INDENT(2));
+    (void)puts(text.data);
 }
 
 /* The word by which people call it: id first, else what names it. */
@@ -296,32 +312,4 @@ void cli_print(const struct cli *cli, const json_t *value, const struct cli_colu
         (void)json_array_append(one, (json_t *)(uintptr_t)value);
         print_rows(one, columns, column_count);
     }
-}
-
-/* Controls of C0 and of C1, the latter as UTF-8 has them; line ends and tabs are harmless. */
-static bool is_control(struct str text, size_t i)
-{
-    unsigned char c = (unsigned char)text.data[i];
-    if (c >= 0x80 && c <= 0x9f)
-        return i > 0 && (unsigned char)text.data[i - 1] == 0xc2;
-    return c == 0x7f || (c < 0x20 && c != '\n' && c != '\t' && c != '\r');
-}
-
-void cli_add_safe(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        if (is_control(text, i))
-            buf_format(out, "\\x%02x", (unsigned)(unsigned char)text.data[i]);
-        else
-            buf_add_char(out, text.data[i]);
-    }
-}
-
-enum err cli_write_log(struct str bytes, bool is_raw, struct error *e)
-{
-    if (is_raw || !cli_is_terminal())
-        return fd_write_full(STDOUT_FILENO, bytes.data, bytes.size, e);
-    AUTO(buf) struct buf safe = { 0 };
-    cli_add_safe(&safe, bytes);
-    return fd_write_full(STDOUT_FILENO, safe.data, safe.size, e);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/ignore.h"
+#include "cli/safe.h"
 #include "os/fd.h"
 #include "os/file.h"
 
@@ -217,8 +218,11 @@ enum err tree_read(int fd, const char *path, struct error *e)
 
 static _Noreturn void child_end(enum err rc, const struct error *e)
 {
-    if (rc != ERR_OK)
-        (void)fprintf(stderr, "berth: %s\n", e->text);
+    if (rc != ERR_OK) {
+        AUTO(buf) struct buf text = { 0 };
+        safe_line(str_of(e->text), &text); /* it may have names of a workload's files */
+        (void)fprintf(stderr, "berth: %.*s\n", STR_ARG(buf_str(&text)));
+    }
     _exit(rc == ERR_OK ? 0 : 1);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/help.h"
+#include "cli/safe.h"
 
 static const struct cli_option global_options[] = {
     { "output", 'o', OPTION_TEXT, OPTION_LOCAL, NULL, "FORMAT", "table, json or yaml" },
@@ -29,7 +30,7 @@ enum cli_exit cli_usage(const struct cli *cli, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    cli_add_safe(&safe, str_of(text));
+    safe_lines(str_of(text), &safe);
     (void)fprintf(stderr, "berth: %s\n", safe.data);
     if (cli->command != NULL)
         (void)fprintf(stderr, "see `berth %s%s%s --help`\n",
@@ -56,7 +57,7 @@ enum cli_exit cli_fail(const struct error *e)
         [ERR_CORRUPT] = CLI_FAILED,
     };
     AUTO(buf) struct buf safe = { 0 };
-    cli_add_safe(&safe, str_of(e->text)); /* it may quote what somebody else has named */
+    safe_lines(str_of(e->text), &safe); /* it may quote what somebody else has named */
     (void)fflush(stdout);
     (void)fprintf(stderr, "berth: %s\n", safe.data);
     return exits[e->code];
