@@ -6,6 +6,7 @@
  *   agentd_attempt.c  attempts: find them again, start, stop, watch, forget
  *   agentd_config.c   from a grant to the files of its attempt: the last step before root acts
  *   agentd_peer.c     the network half: messages in, messages out
+ *   agentd_contact.c  the lease of fenced work
  *   agentd_import.c   images and uploads into the store, and out of it when unused
  *   agentd_devices.c  accelerators: what is there, and whether it still works
  *   agentd_stream.c   commands in running work
@@ -22,6 +23,7 @@
 #include "agent/ipc.h"
 #include "agent/node_facts.h"
 #include "agent/reconcile.h"
+#include "agent/runtime/program.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "os/clock.h"
@@ -114,6 +116,24 @@ struct key {
     uint32_t attempt;
 };
 
+/* A number that the controller is asked to sign; see agentd_contact.c. */
+struct challenge {
+    struct id number;    /* none: answered, or never made */
+    struct mono made_at; /* boot clock */
+    bool is_answered;
+    struct grant_stamp newest; /* of the answer */
+};
+
+enum { CHALLENGES_KEPT = 16 };
+
+struct contacts {
+    struct challenge ring[CHALLENGES_KEPT];
+    size_t next;
+    struct mono challenge_at; /* boot clock: not before */
+    struct mono look_at;      /* for fenced work, unless the set is a new one */
+    struct grant_stamp looked;
+};
+
 struct stream;
 struct import;
 
@@ -143,7 +163,8 @@ struct agentd {
     char cdi_program[ATTEMPT_PATH_MAX];
     enum cgroup_mode cgroup_mode;
     unsigned nofile_max;
-    struct gpu *gpu; /* owned */
+    struct sealed_program runtime; /* what shims run crun from */
+    struct gpu *gpu;               /* owned */
     struct gpu_inventory inventory;
     struct arena edits_arena;
     struct edit_set edits;                        /* what CDI specs add for each device */
@@ -179,7 +200,8 @@ struct agentd {
     VEC(struct id) used_tickets;    /* of this run */
     VEC(struct key) gone;
     VEC(struct outgoing) outgoing;
-    struct mono lease;      /* boot clock; 0: none in this boot */
+    struct mono lease; /* boot clock; 0: none in this boot */
+    struct contacts contacts;
     struct mono gc_at;      /* when unused images are looked for next */
     struct mono gc_soon_at; /* not before this */
     bool is_store_over;     /* the last collection left more than is allowed */
@@ -259,6 +281,11 @@ void peer_flush(struct agentd *agentd); /* everything that has changed, as far a
 void peer_drop(struct agentd *agentd, const char *why);
 void peer_hello(struct agentd *agentd); /* who we are, again */
 void peer_reap(struct agentd *agentd);
+
+/* agentd_contact.c */
+bool contact_next(struct agentd *agentd, struct ipc_challenge *out); /* false: none is due */
+void contact_take(struct agentd *agentd, const struct ipc_contact *message);
+void contact_look(struct agentd *agentd); /* after a new set */
 
 /* agentd_import.c */
 void import_start(struct agentd *agentd, const struct ipc_image_ready *ready);

@@ -17,7 +17,7 @@
 #include "os/log.h"
 #include "os/process.h"
 
-enum { SHIM_LOCK_FD = 3 };
+enum { SHIM_FD_COUNT = 5 }; /* see shim.h */
 
 struct attempt *attempts_find(const struct agentd *agentd, struct id allocation, uint32_t attempt)
 {
@@ -122,7 +122,7 @@ static void write_lost(struct agentd *agentd, struct attempt *attempt, const cha
 
 static void shim_ended(struct agentd *agentd, void *self, uint32_t events);
 
-/* Spawns "berth-shim VERB DISK RUN"; `lock_fd` becomes descriptor 3 of it, -1 for none. */
+/* Spawns "berth-shim VERB DISK RUN", with the attempt's lock or -1 for none. */
 static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const char *verb,
                            int lock_fd, struct error *e)
 {
@@ -130,12 +130,13 @@ static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const
     config_paths(agentd, attempt->name, &paths);
     const char *const argv[] = { agentd->options.shim, verb, paths.disk, paths.run, NULL };
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-    const int fds[] = { -1, -1, STDERR_FILENO, lock_fd };
+    sealed_program_refresh(&agentd->runtime, agentd->options.crun);
+    const int fds[SHIM_FD_COUNT] = { -1, -1, STDERR_FILENO, lock_fd, agentd->runtime.fd };
     const struct process_spec spec = {
         .argv = argv,
         .env = env,
         .fds = fds,
-        .fd_count = lock_fd >= 0 ? SHIM_LOCK_FD + 1 : SHIM_LOCK_FD,
+        .fd_count = COUNT_OF(fds),
         .is_group_leader = true,
     };
     struct process process = PROCESS_NONE;

@@ -245,6 +245,7 @@ void desired_end(struct agentd *agentd)
         ipc_text_set(result.text, e.text);
         log_warning("desired set refused", LOG_ERR(&e));
     } else {
+        contact_look(agentd);
         desired_refresh(agentd);
     }
     buf_done(&agentd->incoming);

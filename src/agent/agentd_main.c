@@ -267,6 +267,7 @@ static void agentd_close(struct agentd *agentd)
     vec_done(&agentd->outgoing);
     devices_done(agentd);
     image_store_free(agentd->images);
+    sealed_program_done(&agentd->runtime);
     fd_close(agentd->epoll_fd);
     fd_close(agentd->state_fd);
 }

@@ -370,6 +370,9 @@ void peer_flush(struct agentd *agentd)
             peer_drop(agentd, "it has read nothing for 30 s");
         return; /* EPOLLOUT brings us back */
     }
+    struct ipc_challenge challenge;
+    if (contact_next(agentd, &challenge))
+        peer_send(agentd, IPC_CHALLENGE, &challenge, NULL);
     if (!flush_queue(agentd) || !flush_observed(agentd))
         return;
     for (size_t i = 0; i < agentd->attempts.count; i++)
@@ -393,22 +396,6 @@ void peer_hello(struct agentd *agentd)
     peer_send(agentd, IPC_HELLO, &hello, NULL);
 }
 
-static void take_heartbeat(struct agentd *agentd, int64_t sent_ns)
-{
-    struct error e = { 0 };
-    if (sent_ns > clock_boottime().ns || sent_ns <= agentd->lease.ns)
-        return; /* a lease is never taken from the future, and never gets shorter */
-    struct attempt_lease lease;
-    memset(&lease, 0, sizeof(lease));
-    lease.sent_ns = sent_ns;
-    memcpy(lease.boot_id, agentd->boot_id, sizeof(agentd->boot_id));
-    if (attempt_write_lease(agentd->lease_path, &lease, &e) != ERR_OK)
-        log_error("the lease cannot be renewed", LOG_ERR(&e));
-    else
-        agentd->lease.ns = sent_ns;
-    agentd->is_dirty = true;
-}
-
 static enum err take(struct agentd *agentd, const union ipc_message *m, struct error *e)
 {
     switch ((enum ipc_tag)m->header.tag) {
@@ -419,8 +406,8 @@ static enum err take(struct agentd *agentd, const union ipc_message *m, struct e
     case IPC_DESIRED_END:
         desired_end(agentd);
         return ERR_OK;
-    case IPC_HEARTBEAT_ACK:
-        take_heartbeat(agentd, m->heartbeat_ack.sent_ns);
+    case IPC_CONTACT:
+        contact_take(agentd, &m->contact);
         return ERR_OK;
     case IPC_LOG_ACK:
         attempts_log_ack(agentd, &m->log_ack);
@@ -453,6 +440,7 @@ static enum err take(struct agentd *agentd, const union ipc_message *m, struct e
     case IPC_EXEC_EXITED:
     case IPC_TREE_OPENED:
     case IPC_TREE_DONE:
+    case IPC_CHALLENGE:
     case IPC_TAG_END:
         break;
     }

@@ -68,12 +68,6 @@ static enum err check_desired_chunk(const union ipc_message *m, struct error *e)
     return ERR_OK;
 }
 
-static enum err check_heartbeat_ack(const union ipc_message *m, struct error *e)
-{
-    FIELD(m->heartbeat_ack.sent_ns > 0, "sent_ns");
-    return ERR_OK;
-}
-
 static enum err check_log_ack(const union ipc_message *m, struct error *e)
 {
     FIELD(!id_is_none(m->log_ack.allocation), "allocation");
@@ -242,6 +236,12 @@ static enum err check_tree_done(const union ipc_message *m, struct error *e)
     return ERR_OK;
 }
 
+static enum err check_challenge(const union ipc_message *m, struct error *e)
+{
+    FIELD(!id_is_none(m->challenge.number), "number");
+    return ERR_OK;
+}
+
 enum { NO_FD = 1 << 0, ONE_FD = 1 << 1, THREE_FDS = 1 << 3 };
 
 /* clang-format off */
@@ -249,7 +249,7 @@ static const struct ipc_row rows[IPC_TAG_END] = {
     [IPC_DESIRED_BEGIN]  = { "desired_begin",  sizeof(struct ipc_desired_begin),  IPC_DOWN, NO_FD, check_desired_begin },
     [IPC_DESIRED_CHUNK]  = { "desired_chunk",  sizeof(struct ipc_desired_chunk),  IPC_DOWN, NO_FD, check_desired_chunk },
     [IPC_DESIRED_END]    = { "desired_end",    sizeof(struct ipc_desired_end),    IPC_DOWN, NO_FD, NULL },
-    [IPC_HEARTBEAT_ACK]  = { "heartbeat_ack",  sizeof(struct ipc_heartbeat_ack),  IPC_DOWN, NO_FD, check_heartbeat_ack },
+    [IPC_CONTACT]        = { "contact",        sizeof(struct ipc_contact),        IPC_DOWN, NO_FD, NULL },
     [IPC_LOG_ACK]        = { "log_ack",        sizeof(struct ipc_log_ack),        IPC_DOWN, NO_FD, check_log_ack },
     [IPC_IMAGE_READY]    = { "image_ready",    sizeof(struct ipc_image_ready),    IPC_DOWN, NO_FD, check_image_ready },
     [IPC_INVENTORY_GET]  = { "inventory_get",  sizeof(struct ipc_inventory_get),  IPC_DOWN, NO_FD, NULL },
@@ -267,6 +267,7 @@ static const struct ipc_row rows[IPC_TAG_END] = {
     [IPC_EXEC_EXITED]    = { "exec_exited",    sizeof(struct ipc_exec_exited),    IPC_UP,   NO_FD, check_exec_exited },
     [IPC_TREE_OPENED]    = { "tree_opened",    sizeof(struct ipc_tree_opened),    IPC_UP,   NO_FD | ONE_FD, check_tree_opened },
     [IPC_TREE_DONE]      = { "tree_done",      sizeof(struct ipc_tree_done),      IPC_UP,   NO_FD, check_tree_done },
+    [IPC_CHALLENGE]      = { "challenge",      sizeof(struct ipc_challenge),      IPC_UP,   NO_FD, check_challenge },
 };
 /* clang-format on */
 

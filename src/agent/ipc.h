@@ -15,7 +15,8 @@
  *   up    LOG_READY      for each spool that is not shipped whole yet, with its descriptor; none for
  *                        an attempt that has ended and wrote nothing
  *   up    NEED_IMAGE     for each image that something waits for
- *   down  the newest desired set the network half has, then HEARTBEAT_ACKs
+ *   up    CHALLENGE      once a second while there is fenced work
+ *   down  the newest desired set the network half has, then CONTACTs
  *
  * Desired sets: DESIRED_BEGIN says how many bytes come, DESIRED_CHUNKs bring them in order,
  * DESIRED_END asks for a decision; DESIRED_RESULT is the answer. The bytes are the signed set
@@ -47,6 +48,9 @@
  * descriptor: the read end of a tar stream (GET) or its write end (PUT). TREE_DONE says how it went,
  * and comes after the last byte. EXEC_CLOSE ends it early.
  *
+ * Leases: what is fenced ends unless the controller signs CHALLENGEs, which travel in heartbeats, into
+ * CONTACTs (wire/grant.h).
+ *
  * Flow: agentd never blocks on this socket. What is level-triggered (OBSERVED, LOG_READY, NEED_IMAGE)
  * is remembered as a mark and built when there is room; a peer that reads nothing for 30 s is cut.
  */
@@ -73,7 +77,7 @@ enum ipc_tag {
     IPC_DESIRED_BEGIN = 1,
     IPC_DESIRED_CHUNK,
     IPC_DESIRED_END,
-    IPC_HEARTBEAT_ACK,
+    IPC_CONTACT,
     IPC_LOG_ACK,
     IPC_IMAGE_READY,
     IPC_INVENTORY_GET,
@@ -92,6 +96,7 @@ enum ipc_tag {
     IPC_EXEC_EXITED,
     IPC_TREE_OPENED,
     IPC_TREE_DONE,
+    IPC_CHALLENGE,
     IPC_TAG_END
 };
 
@@ -121,9 +126,9 @@ struct ipc_desired_end {
     struct ipc_header header;
 };
 
-struct ipc_heartbeat_ack {
+struct ipc_contact {
     struct ipc_header header;
-    int64_t sent_ns; /* CLOCK_BOOTTIME when the heartbeat that was now acknowledged had been sent */
+    uint8_t bytes[CONTACT_SIZE]; /* the controller's answer to a challenge */
 };
 
 struct ipc_log_ack {
@@ -338,6 +343,12 @@ struct ipc_tree_done {
     char text[IPC_TEXT_MAX];
 };
 
+/* For the next heartbeat; the last one is the best. */
+struct ipc_challenge {
+    struct ipc_header header;
+    struct id number;
+};
+
 /* Fills a text of a message: cut at a character, never inside of one, zero behind its end. */
 void ipc_text_set(char out[IPC_TEXT_MAX], const char *text);
 
@@ -347,7 +358,7 @@ union ipc_message {
     struct ipc_desired_begin desired_begin;
     struct ipc_desired_chunk desired_chunk;
     struct ipc_desired_end desired_end;
-    struct ipc_heartbeat_ack heartbeat_ack;
+    struct ipc_contact contact;
     struct ipc_log_ack log_ack;
     struct ipc_image_ready image_ready;
     struct ipc_inventory_get inventory_get;
@@ -365,6 +376,7 @@ union ipc_message {
     struct ipc_exec_exited exec_exited;
     struct ipc_tree_opened tree_opened;
     struct ipc_tree_done tree_done;
+    struct ipc_challenge challenge;
 };
 
 /* Descriptors that came with a message. Those not taken (set to -1) are closed by ipc_fds_done. */

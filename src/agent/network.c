@@ -37,6 +37,7 @@ static void ipc_lost(struct network *network, const char *why)
     network->ipc = -1;
     network->is_agentd_ready = false;
     network->is_observed_full = false;
+    network->challenge = (struct id){ 0 };
     network->assembling.count = 0;
     network->is_desired_begun = false;
     net_logs_agentd_gone(network->logs);
@@ -351,6 +352,11 @@ static void on_ipc_message(struct network *network, const union ipc_message *mes
             log_warning("a desired set was refused", LOG_STR("why", message->desired_result.text),
                         LOG_INT("generation", message->desired_result.generation));
         break;
+    case IPC_CHALLENGE:
+        network->challenge = message->challenge.number;
+        if (!network->has_challenged_last && network->is_welcome)
+            timer_in_ms(network, &network->beat, 0); /* fenced work waits for it to start */
+        break;
     case IPC_NEED_IMAGE:
         net_fetches_need(network->fetches, &message->need_image);
         break;
@@ -367,7 +373,7 @@ static void on_ipc_message(struct network *network, const union ipc_message *mes
     case IPC_DESIRED_BEGIN:
     case IPC_DESIRED_CHUNK:
     case IPC_DESIRED_END:
-    case IPC_HEARTBEAT_ACK:
+    case IPC_CONTACT:
     case IPC_LOG_ACK:
     case IPC_IMAGE_READY:
     case IPC_INVENTORY_GET:
@@ -519,14 +525,16 @@ static void on_beat(void *arg)
     struct network *network = arg;
     if (!network->is_welcome)
         return;
-    network->beat_sent_ns = clock_boottime().ns;
     const struct heartbeat_message beat = {
         .number = ++network->beat_number,
-        .boottime_ns = network->beat_sent_ns,
+        .boottime_ns = clock_boottime().ns,
         .wall_ns = clock_wall().ns,
         .epoch = network->applied_epoch,
         .generation = network->applied_generation,
+        .challenge = network->challenge,
     };
+    network->has_challenged_last = !id_is_none(network->challenge);
+    network->challenge = (struct id){ 0 };
     (void)network_send_up(network, MESSAGE_HEARTBEAT,
                           &beat); /* a link that fails is dialled anew */
     timer_in_ms(network, &network->beat, network->heartbeat_s * 1000);
@@ -534,10 +542,13 @@ static void on_beat(void *arg)
 
 static void on_beat_ack(struct network *network, const struct heartbeat_ack_message *ack)
 {
-    if (ack->number != network->beat_number)
-        return; /* late: only the newest one extends leases, and a newer one is under way */
-    struct ipc_heartbeat_ack down = { .sent_ns = network->beat_sent_ns };
-    (void)network_send_down(network, IPC_HEARTBEAT_ACK, &down); /* the next one does as well */
+    struct ipc_contact down = { 0 };
+    if (ack->contact.size == 0)
+        return;
+    if (!hex_decode(ack->contact, down.bytes, sizeof(down.bytes)))
+        log_warning("a contact cannot be read");
+    else
+        (void)network_send_down(network, IPC_CONTACT, &down); /* the next one does as well */
 }
 
 static void on_refuse(struct network *network, const struct refuse_message *refuse)

@@ -62,7 +62,8 @@ struct network {
     struct loop_timer beat;
     int64_t heartbeat_s;
     uint64_t beat_number;
-    int64_t beat_sent_ns; /* of beat_number */
+    struct id challenge;      /* of the privileged half, for the next beat; none: no need */
+    bool has_challenged_last; /* the last beat carried one */
     struct loop_timer report;
     struct mono reported;
     bool is_report_due;

@@ -1,8 +1,9 @@
 /*
  * shim.h - berth-shim: the one process that stays with a workload member, whatever happens to the agent.
  *
- *   berth-shim run DISK RUN         descriptor 3: the attempt's lock. Starts the work, keeps its log,
- *                                   its deadlines and its exit status, and ends after it.
+ *   berth-shim run DISK RUN         descriptor 3: the attempt's lock; 4: the runtime's program, sealed
+ *                                   (runtime/program.h), or anything else. Starts the work, keeps its
+ *                                   log, its deadlines and its exit status, and ends after it.
  *   berth-shim exec DISK RUN NAME   descriptors 0-2: the command's; 3: a SOCK_SEQPACKET socket to
  *                                   agentd. Runs RUN/NAME.json (an OCI process) in the container.
  *                                   NAME starts with "tty" when it has a terminal.

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "agent/runtime/cgroup.h"
+#include "agent/runtime/program.h"
 #include "agent/shim.h"
 #include "os/fd.h"
 
-enum { HANDED_FD = 3, USAGE_STATUS = 2 };
+enum { HANDED_FD = 3, PROGRAM_FD = 4, USAGE_STATUS = 2 };
+#define PROGRAM_PATH "/proc/self/fd/4"
 
 enum err shim_enter(const char *disk, const char *run, struct shim_context *out, struct error *e)
 {
@@ -27,7 +29,13 @@ enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
         return rc;
     out->disk = disk;
     out->runtime = out->spec.is_fake == 1 ? &runtime_fake : &runtime_crun;
-    out->work = (struct runtime_work){ &out->spec, &out->dirs, run, cgroup_detect() };
+    out->work = (struct runtime_work){
+        .spec = &out->spec,
+        .dirs = &out->dirs,
+        .bundle = run,
+        .program = sealed_program_is(PROGRAM_FD) ? PROGRAM_PATH : NULL,
+        .cgroup_mode = cgroup_detect(),
+    };
     return ERR_OK;
 }
 

@@ -28,7 +28,7 @@
 #include "os/fd.h"
 
 enum {
-    STARTED_MAX_MS = 30 * 1000,              /* for berth-init's first word */
+    STARTED_MAX_MS = 30 * 1000,              /* for berth-init's first word, once crun is done */
     DRAIN_MAX_NS = 2 * 1000 * 1000 * 1000LL, /* after the end, for pipes that somebody keeps open */
     KILL_AGAIN_S = 1,
 };
@@ -40,7 +40,8 @@ struct shim {
     struct attempt_status status;
     struct logspool *spool;
     int outputs[2]; /* read ends of stdout and stderr; -1 at their end */
-    int report_fd;  /* read end of what berth-init says; the fake runtime says nothing */
+    int report_fd;  /* our end of what berth-init says; the fake runtime says nothing */
+    bool is_heard;  /* it has said that the workload runs */
     int init_fd;    /* pidfd; -1 when reaped */
     int signal_fd;
     int timer_fd;
@@ -180,16 +181,38 @@ static void take_output(struct shim *shim, int which)
         notify(shim); /* there is a log to ship now */
 }
 
-static bool read_report(const struct shim *shim, struct init_report *out)
+union credentials {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(struct ucred))];
+};
+
+/* One record, and who sent it as the kernel says it, by its number here. False: there is none now. */
+static bool read_report(const struct shim *shim, struct init_report *out, pid_t *sender)
 {
-    return read(shim->report_fd, out, sizeof(*out)) == (ssize_t)sizeof(*out);
+    struct iovec part = { out, sizeof(*out) };
+    union credentials control = { 0 };
+    struct msghdr msg = { .msg_iov = &part,
+                          .msg_iovlen = 1,
+                          .msg_control = control.bytes,
+                          .msg_controllen = sizeof(control.bytes) };
+    ssize_t got = recvmsg(shim->report_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got != (ssize_t)sizeof(*out))
+        return false;
+    struct ucred from = { 0 };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    if (head != NULL && head->cmsg_type == SCM_CREDENTIALS &&
+        head->cmsg_len == CMSG_LEN(sizeof(from)))
+        memcpy(&from, CMSG_DATA(head), sizeof(from));
+    *sender = from.pid;
+    return true;
 }
 
 /* The first process has ended by itself; what it says of the workload is more than its own status. */
 static void take_last_word(struct shim *shim)
 {
     struct init_report report;
-    while (read_report(shim, &report)) {
+    pid_t sender = 0;
+    while (read_report(shim, &report, &sender)) {
         if (report.kind != INIT_KILLED || report.value < 1 || report.value > SIGRTMAX)
             continue;
         shim->status.exit_code = -1;
@@ -285,48 +308,18 @@ static enum err make_pipe(int *read_end, int *write_end, struct error *e)
     return ERR_OK;
 }
 
-/* Starts the container on three fresh pipes, whose write ends are closed here again. */
-static enum err start(struct shim *shim, struct error *e)
+/* What berth-init says comes with the sender's process id, which a pipe would not tell. */
+static enum err make_report(int *ours, int *theirs, struct error *e)
 {
-    AUTO(fd) int out_write = -1;
-    AUTO(fd) int err_write = -1;
-    AUTO(fd) int report_write = -1;
-    enum err rc = make_pipe(&shim->outputs[0], &out_write, e);
-    if (rc == ERR_OK)
-        rc = make_pipe(&shim->outputs[1], &err_write, e);
-    if (rc == ERR_OK)
-        rc = make_pipe(&shim->report_fd, &report_write, e);
-    if (rc != ERR_OK)
-        return rc;
-    if (fcntl(shim->report_fd, F_SETFL, O_NONBLOCK) != 0)
-        return err_errno(e, "make a pipe");
-
-    const int fds[RUNTIME_FD_COUNT] = { -1, out_write, err_write, report_write };
-    pid_t init = -1;
-    rc = shim->context->runtime->start(&shim->context->work, fds, &init, e);
-    if (rc != ERR_OK)
-        return rc;
-    shim->init_fd = pidfd_open(init, 0);
-    if (shim->init_fd < 0)
-        return err_errno(e, "hold the first process");
-    shim->status.init_pid = init;
+    static const int yes = 1;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return err_errno(e, "make a socket for the first process");
+    *ours = ends[0];
+    *theirs = ends[1];
+    if (setsockopt(*ours, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0)
+        return err_errno(e, "ask for the sender's process id");
     return ERR_OK;
-}
-
-/*
- * berth-init is there when the runtime returns; whether the workload's program can be run it says a
- * moment later. No word at all: it was killed meanwhile, which is an end like any other.
- */
-static enum err hear_start(struct shim *shim, struct error *e)
-{
-    struct init_report report;
-    struct pollfd fd = { shim->report_fd, POLLIN, 0 };
-    if (shim->context->spec.is_fake == 1 || poll(&fd, 1, STARTED_MAX_MS) != 1 ||
-        !read_report(shim, &report) || report.kind != INIT_FAILED)
-        return ERR_OK;
-    report.text[sizeof(report.text) - 1] = '\0';
-    errno = report.value;
-    return err_errno(e, "run %s", report.text);
 }
 
 static void set_deadlines(struct shim *shim)
@@ -336,6 +329,74 @@ static void set_deadlines(struct shim *shim)
     shim->limit_at = spec->time_limit_s > 0 ? mono_add_s(started, spec->time_limit_s) : never;
     shim->fence_at = spec->fence_after_s > 0 ? started : never;
     shim->kill_at = never;
+}
+
+static enum err take_first_word(struct shim *shim, struct error *e)
+{
+    struct init_report report;
+    pid_t sender = 0;
+    if (!read_report(shim, &report, &sender))
+        return ERR_OK;
+    if (report.kind == INIT_FAILED) {
+        report.text[sizeof(report.text) - 1] = '\0';
+        errno = report.value;
+        return err_errno(e, "run %s", report.text);
+    }
+    shim->is_heard = true;
+    shim->status.init_pid = sender;
+    shim->status.started_ns = clock_boottime().ns;
+    publish(shim, ATTEMPT_RUNNING);
+    return ERR_OK;
+}
+
+/*
+ * The workload runs when berth-init says so. Often that is before the runtime has ended, which has
+ * files to write and memory to give back: nobody waits for that to hear of it. No word at all, even
+ * after the runtime has ended: berth-init was killed meanwhile, which is an end like any other.
+ */
+static enum err hear_start(struct shim *shim, struct process *starter, struct error *e)
+{
+    bool is_fake = shim->context->spec.is_fake == 1;
+    struct pollfd polls[] = { { shim->report_fd, POLLIN, 0 }, { starter->pidfd, POLLIN, 0 } };
+    if (!is_fake && poll(polls, COUNT_OF(polls), STARTED_MAX_MS) > 0 && polls[0].revents != 0) {
+        enum err rc = take_first_word(shim, e);
+        if (rc != ERR_OK)
+            return rc;
+    }
+    pid_t init = -1;
+    enum err rc = shim->context->runtime->started(&shim->context->work, starter, &init, e);
+    if (rc != ERR_OK)
+        return rc;
+    shim->init_fd = pidfd_open(init, 0);
+    if (shim->init_fd < 0)
+        return err_errno(e, "hold the first process");
+    shim->status.init_pid = init;
+    if (!is_fake && !shim->is_heard && poll(polls, 1, STARTED_MAX_MS) > 0)
+        return take_first_word(shim, e);
+    return ERR_OK;
+}
+
+/* Starts the container on two pipes and a socket, whose ends for it are closed here again. */
+static enum err start(struct shim *shim, struct error *e)
+{
+    AUTO(fd) int out_write = -1;
+    AUTO(fd) int err_write = -1;
+    AUTO(fd) int report_write = -1;
+    AUTO(process) struct process starter = PROCESS_NONE;
+    enum err rc = make_pipe(&shim->outputs[0], &out_write, e);
+    if (rc == ERR_OK)
+        rc = make_pipe(&shim->outputs[1], &err_write, e);
+    if (rc == ERR_OK)
+        rc = make_report(&shim->report_fd, &report_write, e);
+    if (rc != ERR_OK)
+        return rc;
+
+    const int fds[RUNTIME_FD_COUNT] = { -1, out_write, err_write, report_write };
+    rc = shim->context->runtime->start(&shim->context->work, fds, &starter, e);
+    fd_close(fd_take(&out_write));
+    fd_close(fd_take(&err_write));
+    fd_close(fd_take(&report_write));
+    return rc == ERR_OK ? hear_start(shim, &starter, e) : rc;
 }
 
 /* Nothing runs; says why, so that it is reported like any other end. */
@@ -359,16 +420,16 @@ static void live(struct shim *shim)
         rc = shim_mount_root(shim->context, &e);
     if (rc == ERR_OK)
         rc = start(shim, &e);
-    if (rc == ERR_OK)
-        rc = hear_start(shim, &e);
     if (rc != ERR_OK) {
         shim->context->runtime->kill(&shim->context->work);
         give_up(shim, IPC_END_START_FAILED, e.text);
         return;
     }
-    shim->status.started_ns = clock_boottime().ns;
+    if (!shim->is_heard) {
+        shim->status.started_ns = clock_boottime().ns;
+        publish(shim, ATTEMPT_RUNNING);
+    }
     set_deadlines(shim);
-    publish(shim, ATTEMPT_RUNNING);
     look_for_stop(shim, clock_boottime()); /* it may have come before the signal was blocked */
     watch(shim);
 }

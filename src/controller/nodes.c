@@ -368,16 +368,38 @@ static void on_observed(struct session *session, const void *message)
         engine_node_resend(session->nodes->o.engine, session->node);
 }
 
+/* The signed answer to a node's challenge; empty when there is none to give. */
+static void contact_make(const struct session *session, const struct node *node,
+                         struct id challenge, char out[2 * CONTACT_SIZE + 1])
+{
+    const struct nodes *nodes = session->nodes;
+    const struct grant_crypto crypto = keys_grant_crypto(nodes->o.keys);
+    uint8_t bytes[CONTACT_SIZE];
+    out[0] = '\0';
+    if (node == NULL || id_is_none(challenge))
+        return;
+    const struct contact contact = {
+        .node = session->node,
+        .newest = { engine_state(nodes->o.engine)->epoch, node->r.generation },
+        .challenge = challenge,
+    };
+    if (contact_encode(&contact, &crypto, bytes, NULL) == ERR_OK)
+        hex_encode(bytes, sizeof(bytes), out);
+}
+
 static void on_heartbeat(struct session *session, const void *message)
 {
     const struct heartbeat_message *beat = message;
     struct nodes *nodes = session->nodes;
+    const struct node *node = state_node(engine_state(nodes->o.engine), session->node);
+    char contact[2 * CONTACT_SIZE + 1];
+    contact_make(session, node, beat->challenge, contact);
     session->skew_ms = skew_ms_of(beat->wall_ns);
     engine_node_seen(nodes->o.engine, session->node, (struct str){ 0 });
-    const struct heartbeat_ack_message ack = { .number = beat->number, .wall_ns = clock_wall().ns };
+    const struct heartbeat_ack_message ack = { .number = beat->number,
+                                               .wall_ns = clock_wall().ns,
+                                               .contact = str_of(contact) };
     session_send(session, MESSAGE_HEARTBEAT_ACK, &ack);
-
-    const struct node *node = state_node(engine_state(nodes->o.engine), session->node);
     if (node != NULL && beat->generation < node->r.generation && link_queued(session->link) == 0)
         engine_node_resend(nodes->o.engine, session->node); /* a set was lost on the way */
     nodes->o.on_decided(nodes->o.arg);

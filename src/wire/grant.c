@@ -6,6 +6,7 @@
 enum { SET_MAGIC = 0x53475242 };     /* "BRGS" */
 enum { PAYLOAD_MAGIC = 0x50475242 }; /* "BRGP" */
 enum { TICKET_MAGIC = 0x54475242 };  /* "BRGT" */
+enum { CONTACT_MAGIC = 0x43475242 }; /* "BRGC" */
 
 enum { FLAG_STOP = 1, FLAG_TTY = 1, VOLUME_READ_ONLY = 1, LOSS_SHIFT = 8 };
 
@@ -768,5 +769,45 @@ enum err ticket_decode(const uint8_t bytes[TICKET_SIZE], struct id node,
     if (!id_eq(ticket.node, node))
         return err_set(e, ERR_INVALID, "the ticket is for another node");
     *out = ticket;
+    return ERR_OK;
+}
+
+/* Contacts */
+
+enum err contact_encode(const struct contact *contact, const struct grant_crypto *crypto,
+                        uint8_t out[CONTACT_SIZE], struct error *e)
+{
+    if (id_is_none(contact->node) || id_is_none(contact->challenge))
+        return err_field(e, "challenge", "a contact names its node and a challenge");
+    struct writer w = { out };
+    put(&w, CONTACT_MAGIC, 4);
+    put(&w, GRANT_VERSION, 4);
+    put_id(&w, contact->node);
+    put(&w, contact->newest.epoch, 8);
+    put(&w, contact->newest.generation, 8);
+    put_id(&w, contact->challenge);
+    size_t size = CONTACT_SIZE - GRANT_SIGNATURE_SIZE;
+    assert(w.at == out + size);
+    crypto->sign(crypto->self, (struct str){ (const char *)out, size }, w.at);
+    return ERR_OK;
+}
+
+enum err contact_decode(const uint8_t bytes[CONTACT_SIZE], struct id node,
+                        const struct grant_crypto *crypto, struct contact *out, struct error *e)
+{
+    struct reader r;
+    enum err rc =
+        open_signed((struct str){ (const char *)bytes, CONTACT_SIZE }, crypto, "contact", &r, e);
+    if (rc == ERR_OK)
+        rc = check_magic(&r, CONTACT_MAGIC, "contact", e);
+    if (rc != ERR_OK)
+        return rc;
+    struct contact contact = { .node = get_id(&r) };
+    contact.newest.epoch = get(&r, 8);
+    contact.newest.generation = get(&r, 8);
+    contact.challenge = get_id(&r);
+    if (!id_eq(contact.node, node) || id_is_none(contact.challenge))
+        return err_set(e, ERR_INVALID, "the contact is for another node");
+    *out = contact;
     return ERR_OK;
 }

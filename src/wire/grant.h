@@ -227,4 +227,24 @@ MUST_CHECK enum err ticket_decode(const uint8_t bytes[TICKET_SIZE], struct id no
                                   const struct grant_crypto *crypto, struct ticket *out,
                                   struct error *e);
 
+/*
+ * A contact: the controller's word that it has heard of this node now, which extends the lease of work
+ * that is fenced. It answers a challenge of berth-agentd, so that it can neither be kept for later nor
+ * be had without the controller; and it names the newest set, so that nobody who keeps that from the
+ * node has a lease extended by it.
+ */
+enum { CONTACT_SIZE = 8 + 16 + 2 * 8 + 16 + GRANT_SIGNATURE_SIZE };
+
+struct contact {
+    struct id node;
+    struct grant_stamp newest; /* of the node's sets */
+    struct id challenge;
+};
+
+MUST_CHECK enum err contact_encode(const struct contact *contact, const struct grant_crypto *crypto,
+                                   uint8_t out[CONTACT_SIZE], struct error *e);
+MUST_CHECK enum err contact_decode(const uint8_t bytes[CONTACT_SIZE], struct id node,
+                                   const struct grant_crypto *crypto, struct contact *out,
+                                   struct error *e);
+
 #endif

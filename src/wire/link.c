@@ -191,7 +191,7 @@ const struct schema observed_schema = SCHEMA("Observed", observed_fields, "all t
 #define OF struct heartbeat_message
 static const struct field heartbeat_fields[] = {
     { F(U64, number) }, { F(I64, boottime_ns) }, { F(I64, wall_ns) },
-    { F(U64, epoch) },  { F(U64, generation) },
+    { F(U64, epoch) },  { F(U64, generation) },  { F(ID, challenge), .id_kind = ID_REQUEST },
 };
 const struct schema heartbeat_schema = SCHEMA("Heartbeat", heartbeat_fields, "a sign of life");
 #undef OF
@@ -200,6 +200,7 @@ const struct schema heartbeat_schema = SCHEMA("Heartbeat", heartbeat_fields, "a 
 static const struct field heartbeat_ack_fields[] = {
     { F(U64, number) },
     { F(I64, wall_ns) },
+    { F(STR, contact), .max = TEXT_MAX },
 };
 const struct schema heartbeat_ack_schema =
     SCHEMA("HeartbeatAck", heartbeat_ack_fields, "it was heard");

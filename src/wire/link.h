@@ -105,14 +105,16 @@ extern const struct enum_names observed_state_names;
 
 struct heartbeat_message {
     uint64_t number;
-    int64_t boottime_ns; /* of the agent's clock, when it was sent; leases count from there */
+    int64_t boottime_ns; /* of the agent's clock, when it was sent */
     int64_t wall_ns;
     uint64_t epoch, generation; /* applied */
+    struct id challenge;        /* of berth-agentd, to be answered by a contact; none: no need */
 };
 
 struct heartbeat_ack_message {
     uint64_t number;
     int64_t wall_ns;
+    struct str contact; /* hexadecimal, as grant.h encodes it; empty without a challenge */
 };
 
 struct digest_list {

@@ -21,10 +21,10 @@ UID_BASE = 1000000000
 EXITED, GONE, RUNNING, STOPPING, WAITING, PREPARING = 4, 5, 2, 3, 0, 1
 END = ["none", "exit", "oom", "stopped", "not_granted", "time_limit", "fenced", "start_failed", "lost"]
 
-TAGS = ["", "desired_begin", "desired_chunk", "desired_end", "heartbeat_ack", "log_ack", "image_ready",
+TAGS = ["", "desired_begin", "desired_chunk", "desired_end", "contact", "log_ack", "image_ready",
         "inventory_get", "exec_open", "exec_resize", "exec_close", "tree_open", "hello",
         "desired_result", "observed", "need_image", "log_ready", "inventory", "exec_opened",
-        "exec_exited", "tree_opened", "tree_done"]
+        "exec_exited", "tree_opened", "tree_done", "challenge"]
 CHUNK = 32 * 1024
 
 
@@ -138,6 +138,12 @@ def ticket(node, kind, grant_or_volume, tenant, data, tty=False, attempt=0, key=
     return body + (key or node.key).sign(body)
 
 
+def contact(key, node, epoch, generation, challenge):
+    body = struct.pack("<II", 0x43475242, 1) + wire_id(node) + struct.pack("<QQ", epoch, generation)
+    body += wire_id(challenge)
+    return body + key.sign(body)
+
+
 class Observed:
     FORMAT = "@4Q3I2iI2qQ160s"
 
@@ -164,7 +170,7 @@ class Peer:
     def __init__(self, path, deadline_s=20):
         self.observed, self.logs, self.results, self.gone = {}, {}, [], set()
         self.log_complete, self.exec_events, self.hello, self.needs = set(), [], None, []
-        self.full_count, self.health = 0, []
+        self.full_count, self.health, self.challenges = 0, [], []
         until = time.monotonic() + deadline_s
         while True:
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -194,8 +200,9 @@ class Peer:
             self.send("desired_chunk", struct.pack("@II", at, len(part)) + part.ljust(CHUNK, b"\0"))
         self.send("desired_end")
 
-    def heartbeat(self, sent_ns):
-        self.send("heartbeat_ack", struct.pack("@q", sent_ns))
+    def on_challenge(self, body, fds):
+        """Kept with the moment before which it was made."""
+        self.challenges.append((struct.pack(">QQ", *struct.unpack("@2Q", body)), boot_ns()))
 
     def log_ack(self, key, offset, is_final):
         self.send("log_ack", struct.pack("@2QIIQ", *words(key[0]), key[1], int(is_final), offset))
@@ -427,6 +434,17 @@ class Node:
         self.peer.send_set(signed, payloads)
         self.peer.until(lambda: len(self.peer.results) > count)
         return self.peer.results[-1] if len(self.peer.results) > count else None
+
+    def challenge(self, timeout_s=5):
+        """The next one that comes: (number, boot_ns() after it was made), or None."""
+        self.peer.challenges = []
+        self.peer.until(lambda: self.peer.challenges, timeout_s)
+        return self.peer.challenges[0] if self.peer.challenges else None
+
+    def answer(self, challenge, **other):
+        """As the controller does for a heartbeat, unless told otherwise."""
+        words_ = {"key": self.key, "node": self.node, "epoch": self.epoch, "generation": self.generation, **other}
+        self.peer.send("contact", contact(challenge=challenge[0], **words_))
 
     def run(self, *args, timeout_s=30, **more):
         """Runs one grant to its end: (observed, stdout, stderr)."""

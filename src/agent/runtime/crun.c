@@ -38,8 +38,8 @@ static enum err fail_with_log(const struct runtime_work *work, const char *what,
     return err_set(e, ERR_IO, "%s: %.*s", what, STR_ARG(last));
 }
 
-static enum err run(const struct runtime_work *work, const char *const *args, const int *fds,
-                    size_t fd_count, struct error *e)
+static enum err spawn(const struct runtime_work *work, const char *const *args, const int *fds,
+                      size_t fd_count, struct process *out, struct error *e)
 {
     const char *argv[ARGS_MAX] = {
         work->spec->runtime, "--root",   work->spec->runtime_root, "--log", "runtime.log",
@@ -51,16 +51,28 @@ static enum err run(const struct runtime_work *work, const char *const *args, co
 
     /* Nothing of the image's or the user's environment gets near a process of ours. */
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-    struct process_spec spec = { .argv = argv, .env = env, .fds = fds, .fd_count = fd_count };
-    AUTO(process) struct process process = PROCESS_NONE;
-    enum err rc = process_spawn(&spec, &process, e);
-    if (rc != ERR_OK)
-        return rc;
+    const struct process_spec spec = {
+        .argv = argv, .program = work->program, .env = env, .fds = fds, .fd_count = fd_count
+    };
+    return process_spawn(&spec, out, e);
+}
+
+static enum err wait_for(const struct runtime_work *work, const char *what, struct process *process,
+                         struct error *e)
+{
     struct process_exit end = { 0 };
-    rc = process_wait(&process, mono_add_s(clock_monotonic(), CRUN_TIMEOUT_S), &end, e);
+    enum err rc = process_wait(process, mono_add_s(clock_monotonic(), CRUN_TIMEOUT_S), &end, e);
     if (rc != ERR_OK)
-        return err_wrap(e, rc, "%s %s", work->spec->runtime, args[0]);
-    return end.code == 0 ? ERR_OK : fail_with_log(work, args[0], end.code, e);
+        return err_wrap(e, rc, "%s %s", work->spec->runtime, what);
+    return end.code == 0 ? ERR_OK : fail_with_log(work, what, end.code, e);
+}
+
+static enum err run(const struct runtime_work *work, const char *const *args, const int *fds,
+                    size_t fd_count, struct error *e)
+{
+    AUTO(process) struct process process = PROCESS_NONE;
+    enum err rc = spawn(work, args, fds, fd_count, &process, e);
+    return rc == ERR_OK ? wait_for(work, args[0], &process, e) : rc;
 }
 
 static enum err read_pid(const struct runtime_work *work, const char *name, pid_t *out,
@@ -80,7 +92,7 @@ static enum err read_pid(const struct runtime_work *work, const char *name, pid_
 
 /* One program run does create and start; two would cost a third of a short job's time. */
 static enum err crun_start(const struct runtime_work *work, const int fds[RUNTIME_FD_COUNT],
-                           pid_t *init, struct error *e)
+                           struct process *starter, struct error *e)
 {
     char pid_file[ATTEMPT_PATH_MAX]; /* a relative one would end up elsewhere */
     (void)snprintf(pid_file, sizeof(pid_file), "%s/pid", work->bundle);
@@ -88,8 +100,14 @@ static enum err crun_start(const struct runtime_work *work, const int fds[RUNTIM
                                  "1",          "--bundle", work->bundle,
                                  "--pid-file", pid_file,   work->spec->name,
                                  NULL };
-    enum err rc = run(work, args, fds, RUNTIME_FD_COUNT, e);
-    return rc != ERR_OK ? rc : read_pid(work, "pid", init, e);
+    return spawn(work, args, fds, RUNTIME_FD_COUNT, starter, e);
+}
+
+static enum err crun_started(const struct runtime_work *work, struct process *starter, pid_t *init,
+                             struct error *e)
+{
+    enum err rc = wait_for(work, "run", starter, e);
+    return rc == ERR_OK ? read_pid(work, "pid", init, e) : rc;
 }
 
 static enum err crun_exec(const struct runtime_work *work, const struct runtime_exec *exec,
@@ -161,6 +179,7 @@ static bool crun_remove(const struct runtime_work *work)
 const struct runtime runtime_crun = {
     .name = "crun",
     .start = crun_start,
+    .started = crun_started,
     .exec = crun_exec,
     .oom_kills = crun_oom_kills,
     .kill = crun_kill,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,7 +58,7 @@ child(const struct grant_payload *payload, const int fds[RUNTIME_FD_COUNT], pid_
 }
 
 static enum err fake_start(const struct runtime_work *work, const int fds[RUNTIME_FD_COUNT],
-                           pid_t *init, struct error *e)
+                           struct process *starter, struct error *e)
 {
     AUTO(buf) struct buf bytes = { 0 };
     AUTO(arena) struct arena arena = { 0 };
@@ -73,7 +74,18 @@ static enum err fake_start(const struct runtime_work *work, const int fds[RUNTIM
         return err_errno(e, "fork");
     if (pid == 0)
         child(&payload, fds, parent);
-    *init = pid;
+    *starter = (struct process){ pid, pidfd_open(pid, 0), false };
+    return starter->pidfd >= 0 ? ERR_OK : err_errno(e, "hold the work");
+}
+
+/* What starts it is what it is: it goes on, and is the caller's to reap. */
+static enum err fake_started(const struct runtime_work *work, struct process *starter, pid_t *init,
+                             struct error *e)
+{
+    (void)work;
+    (void)e;
+    *init = starter->pid;
+    fd_close(fd_take(&starter->pidfd));
     return ERR_OK;
 }
 
@@ -107,6 +119,7 @@ static bool fake_remove(const struct runtime_work *work)
 const struct runtime runtime_fake = {
     .name = "fake",
     .start = fake_start,
+    .started = fake_started,
     .exec = fake_exec,
     .oom_kills = fake_oom_kills,
     .kill = fake_kill,

@@ -11,11 +11,13 @@
 
 #include "agent/attempt.h"
 #include "agent/node_facts.h"
+#include "os/process.h"
 
 struct runtime_work {
     const struct attempt_spec *spec; /* borrowed */
     const struct attempt_dirs *dirs; /* borrowed */
-    const char *bundle; /* path of the one in memory, our working directory; borrowed */
+    const char *bundle;  /* path of the one in memory, our working directory; borrowed */
+    const char *program; /* a sealed copy of spec->runtime (program.h); NULL: none */
     enum cgroup_mode cgroup_mode;
 };
 
@@ -31,9 +33,12 @@ struct runtime_exec {
 
 struct runtime {
     const char *name;
-    /* config.json is running when this returns; `init` is its first process, a child of ours. */
-    enum err (*start)(const struct runtime_work *work, const int fds[RUNTIME_FD_COUNT], pid_t *init,
-                      struct error *e);
+    /* Begins to make config.json run. `starter` is what does that, and is yours. */
+    enum err (*start)(const struct runtime_work *work, const int fds[RUNTIME_FD_COUNT],
+                      struct process *starter, struct error *e);
+    /* Waits until `starter` has done so; `init` is the first process then, a child of ours. */
+    enum err (*started)(const struct runtime_work *work, struct process *starter, pid_t *init,
+                        struct error *e);
     /* A further command in the same container; `pid` is a child of ours. */
     enum err (*exec)(const struct runtime_work *work, const struct runtime_exec *exec, pid_t *pid,
                      struct error *e);

@@ -409,6 +409,33 @@ static void no_mutated_ticket_is_accepted(void **state)
     CHECK("a terminal for a volume", ticket_encode(&ticket, &crypto, bytes, NULL) == ERR_INVALID);
 }
 
+static void no_mutated_contact_is_accepted(void **state)
+{
+    (void)state;
+    struct signer signer;
+    struct grant_crypto crypto = signing(&signer);
+    struct contact contact = { node, { 9, 8 }, { 1, 2 } };
+    uint8_t bytes[CONTACT_SIZE];
+    struct error e = { 0 };
+    CHECK_OK("encode", contact_encode(&contact, &crypto, bytes, &e), &e);
+    struct grant_crypto verifying = identity_crypto(&signer.identity);
+    struct contact found;
+    CHECK_OK("decode", contact_decode(bytes, node, &verifying, &found, &e), &e);
+    CHECK("fields", found.newest.epoch == 9 && found.newest.generation == 8 &&
+                        id_eq(found.challenge, contact.challenge));
+    size_t accepted = 0;
+    for (size_t at = 0; at < CONTACT_SIZE; at++) {
+        bytes[at] ^= 1;
+        accepted += contact_decode(bytes, node, &verifying, &found, NULL) == ERR_OK ? 1 : 0;
+        bytes[at] ^= 1;
+    }
+    CHECK("accepted", accepted == 0);
+    CHECK("another node",
+          contact_decode(bytes, (struct id){ 9, 9 }, &verifying, &found, NULL) == ERR_INVALID);
+    contact.challenge = (struct id){ 0 };
+    CHECK("no challenge", contact_encode(&contact, &crypto, bytes, NULL) == ERR_INVALID);
+}
+
 static void an_identity_is_read_as_it_was_written(void **state)
 {
     (void)state;
@@ -441,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_cut_or_changed_payload_never_reads_beyond),
         cmocka_unit_test(payloads_that_make_no_sense_are_refused),
         cmocka_unit_test(no_mutated_ticket_is_accepted),
+        cmocka_unit_test(no_mutated_contact_is_accepted),
         cmocka_unit_test(an_identity_is_read_as_it_was_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

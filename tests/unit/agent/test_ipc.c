@@ -18,8 +18,6 @@ static void fill_down(union ipc_message *m)
         m->desired_begin.all_bytes = 2000;
     } else if (tag == IPC_DESIRED_CHUNK) {
         m->desired_chunk.size = 1;
-    } else if (tag == IPC_HEARTBEAT_ACK) {
-        m->heartbeat_ack.sent_ns = 1;
     } else if (tag == IPC_LOG_ACK) {
         m->log_ack.allocation = some_id;
         m->log_ack.attempt = 1;
@@ -36,7 +34,9 @@ static void fill_down(union ipc_message *m)
 static void fill_up(union ipc_message *m)
 {
     uint32_t tag = m->header.tag;
-    if (tag == IPC_HELLO) {
+    if (tag == IPC_CHALLENGE) {
+        m->challenge.number = some_id;
+    } else if (tag == IPC_HELLO) {
         m->hello.node = some_id;
     } else if (tag == IPC_OBSERVED) {
         m->observed.count = 1;
