@@ -103,8 +103,7 @@ static void add_cell(struct buf *out, const json_t *object, const struct cli_col
             add_milli(out, number);
             break;
         case COLUMN_SECONDS:
-            if (number > 0)
-                add_span(out, number);
+            add_span(out, number);
             break;
         case COLUMN_MICROS:
             add_micros(out, number);

@@ -125,7 +125,7 @@ struct node_view {
     struct str boot_id, agent_version;
     int64_t cpu_milli, cpu_used_milli, memory_mib, memory_used_mib;
     int64_t allocation_count;
-    int64_t drain_remaining_s; /* 0: no deadline */
+    int64_t drain_remaining_s; /* UNSET: no deadline */
     struct device_view_list devices;
     uint64_t generation, version;
 };
@@ -148,7 +148,7 @@ struct dependency_view_list {
 
 struct workload_view {
     struct id id, array;
-    int64_t array_index;
+    int64_t array_index; /* UNSET: not of an array */
     struct str name, project, tenant, user; /* project and tenant: paths */
     enum workload_kind kind;
     enum workload_state state;
@@ -167,7 +167,7 @@ struct workload_view {
     struct str_list nodes; /* names, by rank, of the present attempt */
     struct digest image, upload;
     struct wall submitted, started, ended;
-    int64_t queued_s, running_s; /* how long it has been so; 0 when it is not */
+    int64_t queued_s, running_s; /* how long it has been so; UNSET when it is not */
     struct exit_status exit;
     struct str spec; /* JSON as submitted; empty in lists */
     uint64_t version;

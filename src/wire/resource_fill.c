@@ -272,7 +272,9 @@ void node_view_fill(struct node_view *view, const struct state *state, const str
         .agent_version = node->r.agent_version,
         .cpu_milli = node->r.cpu_milli,
         .memory_mib = node->r.memory_mib,
-        .drain_remaining_s = seconds_between(state->now, node->r.drain_deadline),
+        .drain_remaining_s = node->r.drain_deadline.ns == 0
+                                 ? UNSET
+                                 : seconds_between(state->now, node->r.drain_deadline),
         .devices = { arena_new(arena, devices, sizeof(struct device_view)), devices },
         .generation = node->r.generation,
         .version = node->r.version,
@@ -296,7 +298,7 @@ void workload_view_of_record(struct workload_view *view, const struct workload_r
     *view = (struct workload_view){
         .id = record->id,
         .array = record->array,
-        .array_index = record->array_index,
+        .array_index = id_is_none(record->array) ? UNSET : record->array_index,
         .name = record->name,
         .user = record->user,
         .kind = record->kind,
@@ -323,6 +325,8 @@ void workload_view_of_record(struct workload_view *view, const struct workload_r
         .submitted = record->submitted,
         .started = record->started,
         .ended = record->ended,
+        .queued_s = UNSET,
+        .running_s = UNSET,
         .exit = record->exit,
         .spec = record->spec_json,
         .version = record->version,

@@ -93,6 +93,43 @@ static void test_quota_rows(void **unused)
           view.quotas.count == 2 && view.quotas.items[1].pending_milli == 500);
 }
 
+/* What is said of a number: absent and 0 are not the same. */
+static void test_absent_and_zero(void **unused)
+{
+    (void)unused;
+    AUTO(arena) struct arena arena = { 0 };
+    AUTO(state) struct state *state = make_state();
+    const struct wire_names names = wire_names_of(state);
+    const struct workload_record first = { .id = { 5, 1 }, .array = { 5, 1 } };
+    const struct workload_record alone = { .id = { 5, 2 } };
+    const struct {
+        const char *name;
+        const struct workload_record *record;
+        int64_t queued_s;
+        bool has_index, has_queued;
+    } cases[] = {
+        { "the first element of an array", &first, UNSET, true, false },
+        { "no element", &alone, UNSET, false, false },
+        { "waiting since now", &alone, 0, false, true },
+    };
+
+    FOR_EACH_CASE (c, cases) {
+        AUTO(buf) struct buf text = { 0 };
+        AUTO(json) json_t *json = NULL;
+        struct json_writer w = json_writer_of(&text);
+        struct error e = { 0 };
+        struct workload_view view;
+        workload_view_of_record(&view, c->record, &names, &arena);
+        CHECK(c->name, view.queued_s == UNSET && view.running_s == UNSET);
+        view.queued_s = c->queued_s;
+        schema_encode(&w, &workload_view_schema, &view, WIRE_PUBLIC, &names);
+        CHECK_OK(c->name, json_read(buf_str(&text), 0, &json, &e), &e);
+        CHECK(c->name, (json_object_get(json, "array_index") != NULL) == c->has_index);
+        CHECK(c->name, (json_object_get(json, "queued_s") != NULL) == c->has_queued);
+        CHECK(c->name, json_object_get(json, "running_s") == NULL);
+    }
+}
+
 static const struct problem_case {
     enum err code;
     unsigned cause;
@@ -132,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_quota_rows),
+        cmocka_unit_test(test_absent_and_zero),
         cmocka_unit_test(test_problems),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
