@@ -24,6 +24,7 @@ struct blob_writer {
     char *path; /* owned; of the temporary file */
     int64_t size_bytes, size_bytes_max;
     crypto_hash_sha256_state hash;
+    struct digest digest; /* once sealed */
 };
 
 enum { HEX_DIGITS = 2 * DIGEST_BYTES, READ_ONLY_MODE = 0400 };
@@ -160,35 +161,51 @@ enum err blob_writer_add(struct blob_writer *writer, struct str bytes, struct er
     return ERR_OK;
 }
 
-enum err blob_writer_finish(struct blob_writer *writer, const struct digest *expected,
-                            struct digest *digest, int64_t *size_bytes, struct error *e)
+enum err blob_writer_seal(struct blob_writer *writer, const struct digest *expected,
+                          struct digest *digest, int64_t *size_bytes, struct error *e)
 {
     static const struct digest any;
-    struct digest got;
-    (void)crypto_hash_sha256_final(&writer->hash, got.bytes);
-    if (memcmp(expected, &any, sizeof(any)) != 0 && memcmp(expected, &got, sizeof(got)) != 0) {
+    struct digest *got = &writer->digest;
+    (void)crypto_hash_sha256_final(&writer->hash, got->bytes);
+    if (memcmp(expected, &any, sizeof(any)) != 0 && memcmp(expected, got, sizeof(*got)) != 0) {
         char hex[HEX_DIGITS + 1];
-        hex_encode(got.bytes, DIGEST_BYTES, hex);
+        hex_encode(got->bytes, DIGEST_BYTES, hex);
         return err_field(e, "digest", "the bytes that came have SHA-256 %s, not the one named",
                          hex);
     }
-    AUTO(arena) struct arena arena = { 0 };
-    const char *path = blobs_path(writer->blobs, &got, &arena);
-    bool is_new = !blobs_has(writer->blobs, &got);
     if (fchmod(writer->fd, READ_ONLY_MODE) != 0 || fsync(writer->fd) != 0)
         return err_errno(e, "%s", writer->path);
-    if (rename(writer->path, path) != 0)
-        return err_errno(e, "%s", path);
-    enum err rc = file_sync_parent(path, e);
-    if (rc != ERR_OK)
-        return rc;
-    mem_free(writer->path);
-    writer->path = NULL;
-    if (is_new)
-        writer->blobs->stored_bytes += writer->size_bytes;
-    *digest = got;
+    *digest = *got;
     *size_bytes = writer->size_bytes;
     return ERR_OK;
+}
+
+const char *blob_writer_path(const struct blob_writer *writer)
+{
+    return writer->path;
+}
+
+enum err blob_writer_publish(struct blob_writer *writer, bool *is_new, struct error *e)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    const char *path = blobs_path(writer->blobs, &writer->digest, &arena);
+    *is_new = !blobs_has(writer->blobs, &writer->digest);
+    if (rename(writer->path, path) != 0)
+        return err_errno(e, "%s", path);
+    mem_free(writer->path);
+    writer->path = NULL;
+    if (*is_new)
+        writer->blobs->stored_bytes += writer->size_bytes;
+    return file_sync_parent(path, e);
+}
+
+void blobs_remove(struct blobs *blobs, const struct digest *digest)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    const char *path = blobs_path(blobs, digest, &arena);
+    struct stat info;
+    if (stat(path, &info) == 0 && unlink(path) == 0)
+        blobs->stored_bytes -= info.st_size;
 }
 
 size_t blobs_collect(struct blobs *blobs, int64_t now_s, int64_t age_s,

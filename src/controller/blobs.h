@@ -30,11 +30,17 @@ struct blob_writer;
 enum err blob_writer_new(struct blobs *blobs, int64_t size_bytes_max, struct blob_writer **out,
                          struct error *e) MUST_CHECK;
 enum err blob_writer_add(struct blob_writer *writer, struct str bytes, struct error *e) MUST_CHECK;
-/* Checks against `expected` (all zero: any), makes it durable under its digest. */
-enum err blob_writer_finish(struct blob_writer *writer, const struct digest *expected,
-                            struct digest *digest, int64_t *size_bytes, struct error *e) MUST_CHECK;
-void blob_writer_free(struct blob_writer *writer); /* drops what was not finished */
+/* Nothing more comes. Checks against `expected` (all zero: any) and makes the bytes durable. */
+enum err blob_writer_seal(struct blob_writer *writer, const struct digest *expected,
+                          struct digest *digest, int64_t *size_bytes, struct error *e) MUST_CHECK;
+const char *blob_writer_path(const struct blob_writer *writer); /* of what is sealed, for looking */
+/* Puts what is sealed under its digest. `is_new`: it was not there. */
+enum err blob_writer_publish(struct blob_writer *writer, bool *is_new, struct error *e) MUST_CHECK;
+void blob_writer_free(struct blob_writer *writer); /* drops what was not published */
 DEFINE_CLEANUP(blob_writer, struct blob_writer *, blob_writer_free)
+
+/* What was published for somebody who was then refused. */
+void blobs_remove(struct blobs *blobs, const struct digest *digest);
 
 /* Removes blobs that `is_used` denies and that are older than `age_s`; returns how many went. */
 size_t blobs_collect(struct blobs *blobs, int64_t now_s, int64_t age_s,

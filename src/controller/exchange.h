@@ -74,8 +74,8 @@ struct server {
 void exchange_answer(struct exchange *exchange);
 /* The same for an error. */
 void exchange_refuse(struct exchange *exchange, const struct error *e);
-/* Runs exchange->result.command and answers. */
-void exchange_command(struct exchange *exchange);
+/* Runs exchange->result.command and answers. False: it was refused. The exchange may be gone then. */
+bool exchange_command(struct exchange *exchange);
 /* The live request, or NULL. */
 struct http_request *exchange_http(const struct exchange *exchange);
 /* Frees it when nobody holds it any more. */

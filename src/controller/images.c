@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <sodium.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "os/file.h"
 #include "wire/json_read.h"
@@ -118,6 +119,19 @@ enum err images_keep(struct images *images, const struct digest *manifest,
                                              &images->arena, &known->defaults, NULL) == ERR_OK;
     }
     return ERR_OK;
+}
+
+void images_forget(struct images *images, const struct state *state, const struct digest *manifest)
+{
+    AUTO(arena) struct arena scratch = { 0 };
+    for (const struct image *i = state->first_image; i != NULL; i = i->next) {
+        if (memcmp(&i->r.manifest, manifest, sizeof(*manifest)) == 0)
+            return;
+    }
+    struct known_image *known = known_find(images, manifest);
+    if (known != NULL)
+        known->is_known = false;
+    (void)unlink(kept_path(images, manifest, &scratch)); /* a small file, and nobody reads it */
 }
 
 /* ---- reading an archive -------------------------------------------------------------------- */

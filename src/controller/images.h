@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/record.h"
+#include "model/state.h"
 #include "wire/schema.h"
 
 struct image_defaults {
@@ -41,5 +42,7 @@ enum err image_descriptor_digest(const json_t *descriptor, struct digest *out, s
 /* Keeps them, durably, from the loop. */
 enum err images_keep(struct images *images, const struct digest *manifest,
                      const struct image_defaults *defaults, struct error *e) MUST_CHECK;
+/* What was kept for an image that was then refused, unless an image of `state` needs it. */
+void images_forget(struct images *images, const struct state *state, const struct digest *manifest);
 
 #endif

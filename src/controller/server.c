@@ -284,13 +284,14 @@ static void key_remember(struct exchange *exchange)
 
 /* ---- commands and queries ------------------------------------------------------------------------ */
 
-void exchange_command(struct exchange *exchange)
+bool exchange_command(struct exchange *exchange)
 {
     struct berthd *berthd = exchange->server->berthd;
     struct error e = { 0 };
     if (exchange->has_key && key_replay(exchange))
-        return;
+        return true;
     enum err rc = engine_command(berthd->engine, &exchange->result.command, &e);
+    bool is_accepted = rc == ERR_OK;
     if (rc == ERR_OK) {
         struct api_context context = exchange_context(exchange);
         rc = api_finish(&exchange->request, &context, &exchange->result, &exchange->answer, &e);
@@ -301,6 +302,7 @@ void exchange_command(struct exchange *exchange)
         key_remember(exchange); /* a refusal may be tried again under the same key */
     exchange_answer(exchange);
     berthd_wake(berthd);
+    return is_accepted;
 }
 
 static void query_next(struct server *server);
@@ -519,7 +521,7 @@ static void outcome_run(struct exchange *exchange)
         exchange_answer(exchange);
         break;
     case API_COMMAND:
-        exchange_command(exchange);
+        (void)exchange_command(exchange);
         break;
     case API_QUERY:
         query_queue(exchange);

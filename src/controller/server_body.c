@@ -30,17 +30,33 @@ void body_start(struct exchange *exchange, struct http_request *request)
     http_request_stream_body(request, &sink);
 }
 
-/* What is known of the stored bytes becomes a command. */
+/*
+ * What is known of the bytes becomes a command. They stay only if that is accepted; it goes in the same
+ * turn, so nobody else can have come to rely on what is new.
+ */
 static void body_known(struct exchange *exchange)
 {
     struct error e = { 0 };
     struct api_context context = exchange_context(exchange);
+    const struct berthd *berthd = exchange->server->berthd;
+    const struct api_stored stored = exchange->stored;
+    bool is_image = exchange->result.store_body.kind == API_BODY_IMAGE;
+    bool is_new = false;
+    bool is_accepted = false;
     enum err rc =
         api_stored(&exchange->request, &context, &exchange->stored, &exchange->result, &e);
-    if (rc != ERR_OK)
-        exchange_refuse(exchange, &e);
+    if (rc == ERR_OK)
+        rc = blob_writer_publish(exchange->writer, &is_new, &e);
+    if (rc == ERR_OK)
+        is_accepted = exchange_command(exchange);
     else
-        exchange_command(exchange);
+        exchange_refuse(exchange, &e);
+    if (is_accepted)
+        return;
+    if (is_new)
+        blobs_remove(berthd->blobs, &stored.digest);
+    if (is_image)
+        images_forget(berthd->images, engine_state(berthd->engine), &stored.manifest);
 }
 
 struct inspection {
@@ -84,8 +100,8 @@ void body_finish(struct exchange *exchange)
     struct error *e = &exchange->body_error;
     enum err rc = exchange->body_rc;
     if (rc == ERR_OK)
-        rc = blob_writer_finish(exchange->writer, &exchange->result.store_body.expected,
-                                &exchange->stored.digest, &exchange->stored.size_bytes, e);
+        rc = blob_writer_seal(exchange->writer, &exchange->result.store_body.expected,
+                              &exchange->stored.digest, &exchange->stored.size_bytes, e);
     if (rc != ERR_OK) {
         exchange_refuse(exchange, e);
         return;
@@ -96,7 +112,7 @@ void body_finish(struct exchange *exchange)
     }
     struct inspection *inspection = mem_new(1, sizeof(*inspection));
     inspection->exchange = exchange;
-    inspection->path = blobs_path(berthd->blobs, &exchange->stored.digest, &inspection->arena);
+    inspection->path = blob_writer_path(exchange->writer);
     exchange->is_waiting = true;
     loop_work(berthd->loop, inspection_run, inspection_done, inspection);
 }

@@ -84,8 +84,10 @@ static void resolution_settle(struct resolution *resolution)
         return;
     }
     const struct api_resolved resolved = { image->manifest, image->size_bytes };
+    struct berthd *berthd = exchange->server->berthd;
     api_resolved(&resolved, &exchange->result);
-    exchange_command(exchange);
+    if (!exchange_command(exchange))
+        images_forget(berthd->images, engine_state(berthd->engine), &image->manifest);
 }
 
 static void resolution_take_off(struct server *server)

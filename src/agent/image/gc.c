@@ -1,6 +1,7 @@
 /*
- * What is kept: images that a workload runs from, and every layer of an image that is kept. What goes
- * first: images unused for too long, then the longest unused until the layers fit.
+ * What is kept: images that a workload runs from, and every layer and text of an image that is kept.
+ * What goes first: images unused for too long, then the longest unused until the layers fit. What
+ * belongs to no image, of an import that was refused or killed half-way, goes at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -241,13 +242,30 @@ static void remove_permits(const struct image_store *store, const struct image_d
         (void)unlink(store_path(store, path, "permits/%s/%s", tenants.items[i], hex));
 }
 
-static bool is_config_needed(const struct collection *all, const struct image_digest *config)
+static bool is_text_needed(const struct collection *all, const struct image_digest *text)
 {
     for (size_t i = 0; i < all->image_count; i++) {
-        if (!all->images[i].is_removed && image_digest_eq(&all->images[i].manifest.config, config))
+        const struct candidate *image = &all->images[i];
+        if (!image->is_removed && (image_digest_eq(&image->entry.image, text) ||
+                                   image_digest_eq(&image->manifest.config, text)))
             return true;
     }
     return false;
+}
+
+/* Manifests and configurations: those of removed images, and of imports that were cut off. */
+static enum err remove_texts(const struct image_store *store, const struct collection *all,
+                             struct error *e)
+{
+    AUTO(store_names) struct store_names names = { 0 };
+    enum err rc = store_list_names(store, "blobs", &names, e);
+    for (size_t i = 0; i < names.count; i++) {
+        struct image_digest text;
+        store_path_text path;
+        if (digest_from_name(names.items[i], &text) && !is_text_needed(all, &text))
+            (void)unlink(store_path(store, path, "blobs/%s", names.items[i])); /* or next time */
+    }
+    return rc;
 }
 
 /* The record goes first: without it nobody can start from the image, whatever happens next. */
@@ -262,12 +280,9 @@ static enum err remove_images(const struct image_store *store, const struct coll
         if (unlink(store_digest_path(store, path, "images", &image->entry.image)) != 0)
             return err_errno(e, "remove %s", path);
         remove_permits(store, &image->entry.image);
-        (void)unlink(store_digest_path(store, path, "blobs", &image->entry.image));
-        if (!is_config_needed(all, &image->manifest.config))
-            (void)unlink(store_digest_path(store, path, "blobs", &image->manifest.config));
         out->images_removed++;
     }
-    return ERR_OK;
+    return remove_texts(store, all, e);
 }
 
 /* Copies for tenants (see mount.c) are named <uid base>-<layer>. */

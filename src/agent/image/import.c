@@ -349,9 +349,20 @@ static enum err take_layer(struct importer *importer, struct image_layer *layer,
     return unpack_layer(importer, fd, layer, &made, e);
 }
 
+/* Before anything of it is where others see it: a refused image leaves nothing behind. */
+static enum err check_wanted(const struct importer *importer, struct error *e)
+{
+    const struct image_digest *wanted = importer->import->wanted;
+    return wanted == NULL || image_digest_eq(&importer->image, wanted)
+               ? ERR_OK
+               : err_set(e, ERR_CORRUPT, "the image does not have the digest it was asked by");
+}
+
 static enum err import_layout(struct importer *importer, struct error *e)
 {
     enum err rc = find_manifest(importer, e);
+    if (rc == ERR_OK)
+        rc = check_wanted(importer, e);
     if (rc == ERR_OK)
         rc = read_manifest(importer, e);
     if (rc == ERR_OK)
@@ -544,6 +555,8 @@ static enum err import_locked(struct importer *importer, enum image_source_kind 
         return err_errno(e, "make %s", importer->work);
     assert(kind < IMAGE_SOURCE_GUESS);
     rc = import[kind](importer, e);
+    if (rc == ERR_OK)
+        rc = check_wanted(importer, e);
     if (rc == ERR_OK)
         rc = publish_layers(importer, e);
     return rc == ERR_OK ? publish_image(importer, e) : rc;

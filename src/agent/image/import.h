@@ -23,9 +23,10 @@ typedef void image_progress(void *context, int64_t done, int64_t total);
 struct image_import {
     enum image_source_kind kind;
     const char *path;
-    const char *name;         /* NULL, or which image of a layout by its annotation */
-    const char *tenant;       /* NULL, or who may use it from now on */
-    image_progress *progress; /* NULL: none */
+    const char *name;                  /* NULL, or which image of a layout by its annotation */
+    const char *tenant;                /* NULL, or who may use it from now on */
+    const struct image_digest *wanted; /* NULL, or the only image that will do */
+    image_progress *progress;          /* NULL: none */
     void *context;
 };
 

@@ -17,7 +17,10 @@ static enum err put(struct blobs *blobs, struct str bytes, const struct digest *
     int64_t size = 0;
     CHECK_OK("new", blob_writer_new(blobs, 1024 * 1024 * 8, &writer, &e), &e);
     enum err rc = blob_writer_add(writer, bytes, &e);
-    return rc != ERR_OK ? rc : blob_writer_finish(writer, expected, digest, &size, &e);
+    if (rc == ERR_OK)
+        rc = blob_writer_seal(writer, expected, digest, &size, &e);
+    bool is_new = false;
+    return rc == ERR_OK ? blob_writer_publish(writer, &is_new, &e) : rc;
 }
 
 static void test_put_and_get(void **state)
@@ -39,6 +42,30 @@ static void test_put_and_get(void **state)
     AUTO(fd) int fd = -1;
     CHECK_OK("read", blobs_read(blobs, &abc, &fd, &size, &e), &e);
     CHECK("bytes", size == 3 && read(fd, bytes, 3) == 3 && strcmp(bytes, "abc") == 0);
+}
+
+static void test_is_there_only_when_published(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(blobs) struct blobs *blobs = NULL;
+    AUTO(blob_writer) struct blob_writer *writer = NULL;
+    struct error e = { 0 };
+    struct digest digest;
+    int64_t size = 0;
+    bool is_new = false;
+    CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
+    CHECK_OK("new", blob_writer_new(blobs, 1024, &writer, &e), &e);
+    CHECK_OK("add", blob_writer_add(writer, STR("abc"), &e), &e);
+    CHECK_OK("seal", blob_writer_seal(writer, &any, &digest, &size, &e), &e);
+    CHECK("sealed is not there", !blobs_has(blobs, &digest) && blobs_bytes(blobs) == 0);
+    CHECK("but can be looked at", access(blob_writer_path(writer), R_OK) == 0);
+    CHECK_OK("publish", blob_writer_publish(writer, &is_new, &e), &e);
+    CHECK("published is", is_new && blobs_has(blobs, &digest) && blobs_bytes(blobs) == 3);
+    blobs_remove(blobs, &digest);
+    CHECK("removed is not", !blobs_has(blobs, &digest) && blobs_bytes(blobs) == 0);
+    blobs_remove(blobs, &digest); /* nor is it twice */
+    CHECK("and counted once", blobs_bytes(blobs) == 0);
 }
 
 static void test_refusals(void **state)
@@ -111,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_and_get),
+        cmocka_unit_test(test_is_there_only_when_published),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_interrupted_upload_leaves_nothing),
         cmocka_unit_test(test_collect),
