@@ -17,7 +17,13 @@
 #include "os/fd.h"
 #include "os/file.h"
 
-enum { DEPTH_MAX = 64, BLOCK = 64 * 1024, IGNORE_BYTES_MAX = 1024 * 1024, PATH_BYTES = 4096 };
+enum {
+    DEPTH_MAX = 64,
+    BLOCK = 64 * 1024,
+    IGNORE_BYTES_MAX = 1024 * 1024,
+    PATH_BYTES = 4096,
+    SKIPPED_SHOWN_MAX = 20
+};
 
 struct writer {
     struct archive *archive;
@@ -180,18 +186,71 @@ enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore
 
 /* ---- reading ------------------------------------------------------------------------------------- */
 
+/*
+ * Only files and directories come here. A workload's symbolic link may lead anywhere on this machine: whoever
+ * opened it later would read or write there. Looking at where it leads does not help, because links lead
+ * through each other.
+ */
+static bool is_wanted(struct archive_entry *entry)
+{
+    mode_t type = archive_entry_filetype(entry);
+    return (type == AE_IFREG || type == AE_IFDIR) && archive_entry_hardlink(entry) == NULL;
+}
+
+/* Names of others: nothing of them may reach the terminal as it is. */
+static void tell_skipped(struct archive_entry *entry, size_t count)
+{
+    AUTO(buf) struct buf name = { 0 };
+    bool is_link =
+        archive_entry_filetype(entry) == AE_IFLNK || archive_entry_hardlink(entry) != NULL;
+    if (count > SKIPPED_SHOWN_MAX)
+        return;
+    safe_line(str_of(archive_entry_pathname(entry)), &name);
+    (void)fprintf(stderr, "berth: skipped %.*s: %s\n", STR_ARG(buf_str(&name)),
+                  is_link ? "links are not copied" : "not a file");
+}
+
+/* Not archive_read_extract2, which makes a warning out of a file that could not be made. */
+static enum err read_entry(struct archive *in, struct archive_entry *entry, struct archive *out,
+                           struct error *e)
+{
+    const void *block = NULL;
+    size_t size = 0;
+    la_int64_t offset = 0;
+    if (archive_write_header(out, entry) < ARCHIVE_WARN)
+        return archive_error(out, e);
+    while (archive_entry_size(entry) > 0) {
+        int got = archive_read_data_block(in, &block, &size, &offset);
+        if (got == ARCHIVE_EOF)
+            break;
+        if (got < ARCHIVE_WARN)
+            return archive_error(in, e);
+        if (archive_write_data_block(out, block, size, offset) < ARCHIVE_WARN)
+            return archive_error(out, e);
+    }
+    return archive_write_finish_entry(out) < ARCHIVE_WARN ? archive_error(out, e) : ERR_OK;
+}
+
 static enum err read_entries(struct archive *in, struct archive *out, struct error *e)
 {
     struct archive_entry *entry = NULL;
-    for (;;) {
-        int got = archive_read_next_header(in, &entry);
-        if (got == ARCHIVE_EOF)
-            return ERR_OK;
+    size_t skipped = 0;
+    int got = ARCHIVE_OK;
+    while ((got = archive_read_next_header(in, &entry)) != ARCHIVE_EOF) {
         if (got < ARCHIVE_WARN)
             return archive_error(in, e);
-        if (archive_read_extract2(in, entry, out) < ARCHIVE_WARN)
-            return archive_error(out, e);
+        if (!is_wanted(entry)) {
+            tell_skipped(entry, ++skipped);
+            continue;
+        }
+        archive_entry_set_perm(entry, archive_entry_perm(entry) & 0777); /* no set-user-id */
+        enum err rc = read_entry(in, entry, out, e);
+        if (rc != ERR_OK)
+            return err_wrap(e, rc, "%s", archive_entry_pathname(entry));
     }
+    if (skipped > SKIPPED_SHOWN_MAX)
+        (void)fprintf(stderr, "berth: skipped %zu in all\n", skipped);
+    return ERR_OK;
 }
 
 enum err tree_read(int fd, const char *path, struct error *e)
@@ -203,8 +262,7 @@ enum err tree_read(int fd, const char *path, struct error *e)
     (void)archive_read_support_format_tar(in);
     (void)archive_write_disk_set_options(
         out, ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_SECURE_NODOTDOT |
-                 ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS |
-                 ARCHIVE_EXTRACT_UNLINK);
+                 ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS);
     enum err rc = archive_read_open_fd(in, fd, BLOCK) == ARCHIVE_OK ? read_entries(in, out, e)
                                                                     : archive_error(in, e);
     if (rc == ERR_OK && archive_write_close(out) != ARCHIVE_OK)

@@ -15,8 +15,8 @@ enum tree_ignore { TREE_ALL, TREE_GITIGNORE };
 enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore ignore,
                     struct error *e) MUST_CHECK;
 
-/* Unpacks a tar from `fd` below directory `path`, which exists: no absolute names, no "..", nothing
- * through links. */
+/* Unpacks the files and directories of a tar from `fd` below directory `path`, which exists: no absolute
+ * names, no "..", nothing through links that are there. Links and devices are skipped, and said so. */
 enum err tree_read(int fd, const char *path, struct error *e) MUST_CHECK;
 
 /* Runs one of both in a child process: its end of the pipe is *fd. tree_wait gives its outcome. */

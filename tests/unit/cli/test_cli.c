@@ -1,6 +1,10 @@
 /* The parts of the command line that need no controller: options to JSON, .gitignore, trees, the table. */
+#include <archive.h>
+#include <archive_entry.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/ignore.h"
@@ -337,6 +341,106 @@ static void test_tree_there_and_back(void **state)
     CHECK("named", is_there(to.path, "copy/a.c") && is_there(to.path, "copy/sub/b.log"));
 }
 
+/* ---- trees of others ------------------------------------------------------------------------------ */
+
+struct hostile {
+    const char *name; /* of the case */
+    const char *path, *link, *hardlink;
+    mode_t type;
+    bool is_refused; /* else it is skipped, and the file after it arrives */
+};
+
+static const struct hostile hostile_cases[] = {
+    { "a link to a file of ours", "out", "../outside/secret", NULL, AE_IFLNK, false },
+    { "an absolute link", "out", "/etc", NULL, AE_IFLNK, false },
+    { "a link that stays inside", "out", "after", NULL, AE_IFLNK, false },
+    { "a hard link to a file of ours", "out", NULL, "../outside/secret", AE_IFREG, false },
+    { "a pipe", "out", NULL, NULL, AE_IFIFO, false },
+    { "a device", "out", NULL, NULL, AE_IFCHR, false },
+    { "a name that leaves", "../outside/secret", NULL, NULL, AE_IFREG, true },
+    { "a name that leaves later", "sub/../../outside/secret", NULL, NULL, AE_IFREG, true },
+    { "an absolute name", "/tmp/berth-test-absolute", NULL, NULL, AE_IFREG, true },
+    { "a name through a link that is there", "there/secret", NULL, NULL, AE_IFREG, true },
+};
+
+static void tar_add(struct archive *archive, const char *path, mode_t type, const char *link,
+                    const char *hardlink)
+{
+    struct archive_entry *entry = archive_entry_new();
+    archive_entry_set_pathname(entry, path);
+    archive_entry_set_filetype(entry, type);
+    archive_entry_set_perm(entry, 04755);
+    if (link != NULL)
+        archive_entry_set_symlink(entry, link);
+    if (hardlink != NULL)
+        archive_entry_set_hardlink(entry, hardlink);
+    bool has_bytes = type == AE_IFREG && hardlink == NULL;
+    archive_entry_set_size(entry, has_bytes ? 4 : 0);
+    CHECK(path, archive_write_header(archive, entry) == ARCHIVE_OK);
+    CHECK(path, !has_bytes || archive_write_data(archive, "evil", 4) == 4);
+    archive_entry_free(entry);
+}
+
+static int hostile_tar(const struct hostile *c)
+{
+    int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    struct archive *archive = archive_write_new();
+    (void)archive_write_set_format_pax(archive);
+    CHECK("open", archive_write_open_fd(archive, fd) == ARCHIVE_OK);
+    tar_add(archive, c->path, c->type, c->link, c->hardlink);
+    if (c->link != NULL) /* and through it */
+        tar_add(archive, "after", AE_IFREG, NULL, NULL);
+    else
+        tar_add(archive, "sub/after", AE_IFREG, NULL, NULL);
+    CHECK("close", archive_write_close(archive) == ARCHIVE_OK);
+    (void)archive_write_free(archive);
+    return fd;
+}
+
+/* `to` has a link of its own that leads out: ../outside. */
+static void hostile_unpack(const struct hostile *c, const char *to)
+{
+    AUTO(fd) int tar = hostile_tar(c);
+    AUTO(buf) struct buf bytes = { 0 };
+    struct tree_child reader;
+    struct error e = { 0 };
+    digest_of(tar, &bytes);
+    CHECK_OK(c->name, tree_spawn_read(to, &reader, &e), &e);
+    (void)signal(SIGPIPE, SIG_IGN);
+    enum err rc = fd_write_full(reader.fd, bytes.data, bytes.size, &e);
+    CHECK(c->name, rc == ERR_OK || c->is_refused); /* it may have ended by then */
+    CHECK(c->name, (tree_wait(&reader, &e) != ERR_OK) == c->is_refused);
+}
+
+static void test_trees_of_others(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE (c, hostile_cases) {
+        AUTO(arena) struct arena arena = { 0 };
+        AUTO(test_dir) struct test_dir dir = test_dir_new();
+        AUTO(buf) struct buf text = { 0 };
+        struct error e = { 0 };
+        struct stat info;
+        const char *outside = arena_format(&arena, "%s/outside", dir.path);
+        const char *secret = arena_format(&arena, "%s/secret", outside);
+        const char *to = arena_format(&arena, "%s/to", dir.path);
+        const char *after =
+            arena_format(&arena, "%s/%s", to, c->link != NULL ? "after" : "sub/after");
+        CHECK("make", mkdir(outside, 0755) == 0 && mkdir(to, 0755) == 0);
+        CHECK("link", symlink("../outside", arena_format(&arena, "%s/there", to)) == 0);
+        put(outside, "secret", "ours");
+        hostile_unpack(c, to);
+
+        CHECK_OK(c->name, file_read(secret, 64, &text, &e), &e);
+        CHECK(c->name, str_is(buf_str(&text), "ours"));
+        CHECK(c->name, stat(secret, &info) == 0 && info.st_nlink == 1);
+        CHECK(c->name, lstat(arena_format(&arena, "%s/out", to), &info) != 0);
+        CHECK(c->name, (lstat(after, &info) == 0) == !c->is_refused);
+        CHECK("no set-user-id", c->is_refused || (info.st_mode & 07000) == 0);
+        CHECK(c->name, access("/tmp/berth-test-absolute", F_OK) != 0);
+    }
+}
+
 static void test_refuses_what_is_absent(void **state)
 {
     (void)state;
@@ -357,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_ignore),
         cmocka_unit_test(test_equal_trees_give_equal_bytes),
         cmocka_unit_test(test_tree_there_and_back),
+        cmocka_unit_test(test_trees_of_others),
         cmocka_unit_test(test_refuses_what_is_absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
