@@ -145,3 +145,17 @@ struct id id_derive(const uint8_t key[16], uint64_t sequence, uint64_t index)
     id.hi = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
     return id;
 }
+
+enum { TIME_SHIFT = 16 };
+
+struct id id_in_time(struct id random, struct wall at)
+{
+    uint64_t ms = (uint64_t)(at.ns / NS_PER_MS);
+    return id_beside((struct id){ ms << TIME_SHIFT, 0 }, random);
+}
+
+struct id id_beside(struct id sibling, struct id random)
+{
+    const uint64_t rest = (UINT64_C(1) << TIME_SHIFT) - 1;
+    return (struct id){ (sibling.hi & ~rest) | (random.hi & rest), random.lo };
+}

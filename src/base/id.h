@@ -1,5 +1,7 @@
 /*
  * id.h - random 128-bit ids with a prefix that says what they name: wl_4k3n... (26 base-32 digits).
+ * The first 48 bits of ids made for requests are their time, so that an index over ids grows at its
+ * end, like one over times, and is not written all over; 80 bits cannot be guessed.
  *
  * Ids come with the command that creates an object, from the entropy seam. Ids that a plan creates
  * are derived from a stored key and the journal sequence, so that a replay gives the same ones.
@@ -9,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/str.h"
+#include "base/timepoint.h"
 
 struct id {
     uint64_t hi;
@@ -61,6 +64,11 @@ bool id_is_kind(enum id_kind kind, struct str text);
 
 /* A fresh id out of a secret-independent key, a sequence and an index: SipHash-2-4, 128 bits. */
 struct id id_derive(const uint8_t key[16], uint64_t sequence, uint64_t index);
+
+/* `random` with its first 48 bits replaced by the time, in milliseconds. */
+struct id id_in_time(struct id random, struct wall at);
+/* `random` with the time of `sibling`. */
+struct id id_beside(struct id sibling, struct id random);
 
 /* SipHash-2-4 of Aumasson and Bernstein, 64-bit result; for hash tables with outside keys. */
 uint64_t siphash(const uint8_t key[16], const void *bytes, size_t size);

@@ -113,7 +113,7 @@ struct id decide_id(const struct decision *d, uint64_t i)
     struct id first = d->command->new_id;
     memcpy(key, &first.hi, 8);
     memcpy(key + 8, &first.lo, 8);
-    return i == 0 ? first : id_derive(key, 0, i);
+    return i == 0 ? first : id_beside(first, id_derive(key, 0, i));
 }
 
 struct event *decide_add(struct decision *d, enum event_type type, struct id tenant)

@@ -129,6 +129,21 @@ static void test_prefixes_differ(void **state)
     }
 }
 
+static void test_ids_in_time(void **state)
+{
+    (void)state;
+    struct id random = { 0x0123456789abcdef, 0xfedcba9876543210 };
+    struct wall at = { INT64_C(1800000000123) * NS_PER_MS + 999999 };
+    struct id id = id_in_time(random, at);
+    CHECK("milliseconds, then what was random",
+          id.hi == (UINT64_C(1800000000123) << 16 | 0xcdef) && id.lo == random.lo);
+    struct id later = id_in_time((struct id){ 0, 0 }, (struct wall){ at.ns + NS_PER_MS });
+    CHECK("later ones come later", id_cmp(id, later) < 0);
+    struct id sibling = id_beside(later, random);
+    CHECK("beside", sibling.hi >> 16 == later.hi >> 16 && (sibling.hi & 0xffff) == 0xcdef &&
+                        sibling.lo == random.lo);
+}
+
 static void test_none(void **state)
 {
     (void)state;
@@ -140,13 +155,10 @@ static void test_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_siphash_vectors),
-        cmocka_unit_test(test_derive),
-        cmocka_unit_test(test_text_round_trip),
-        cmocka_unit_test(test_text_sorts_as_the_id),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_prefixes_differ),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_siphash_vectors), cmocka_unit_test(test_derive),
+        cmocka_unit_test(test_text_round_trip), cmocka_unit_test(test_text_sorts_as_the_id),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_prefixes_differ),
+        cmocka_unit_test(test_ids_in_time),     cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests_name("base/id", tests, NULL, NULL);
 }
