@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
+/* A small first one for requests; larger ones as it grows, so that a batch has few. */
+enum { FIRST_CHUNK_BYTES = 4 * 1024, CHUNK_BYTES_MAX = 256 * 1024, ALIGNMENT = 16 };
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -59,9 +60,12 @@ static size_t round_up(size_t size)
     return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
-static struct arena_chunk *chunk_new(size_t at_least)
+static struct arena_chunk *chunk_new(const struct arena_chunk *last, size_t at_least)
 {
-    size_t size = MAX_OF(at_least, (size_t)CHUNK_BYTES);
+    size_t size = FIRST_CHUNK_BYTES;
+    if (last != NULL)
+        size = MIN_OF(last->size * 2, (size_t)CHUNK_BYTES_MAX);
+    size = MAX_OF(at_least, size);
     struct arena_chunk *chunk = mem_resize(NULL, 1, sizeof(*chunk) + size);
     *chunk = (struct arena_chunk){ .size = size };
     return chunk;
@@ -81,7 +85,7 @@ static void *chunks_carve(struct arena_chunk **head, size_t size, size_t *held)
 {
     struct arena_chunk *chunk = *head;
     if (chunk == NULL || chunk->size - chunk->used < size) {
-        chunk = chunk_new(size);
+        chunk = chunk_new(*head, size);
         chunk->next = *head;
         *head = chunk;
         if (held != NULL)
@@ -92,23 +96,28 @@ static void *chunks_carve(struct arena_chunk **head, size_t size, size_t *held)
     return mem;
 }
 
+static void *carve(struct arena *arena, size_t size)
+{
+    size_t total = round_up(MAX_OF(size, (size_t)1));
+    arena->used += total;
+    return chunks_carve(&arena->head, total, NULL);
+}
+
 void *arena_new(struct arena *arena, size_t count, size_t size)
 {
     size_t total = 0;
     if (__builtin_mul_overflow(count, size, &total))
         abort();
-    total = round_up(MAX_OF(total, (size_t)1));
-    void *mem = chunks_carve(&arena->head, total, NULL);
-    arena->used += total;
-    memset(mem, 0, total);
-    return mem;
+    return memset(carve(arena, total), 0, total);
 }
 
 char *arena_dup(struct arena *arena, const void *bytes, size_t size)
 {
-    char *copy = arena_new(arena, size + 1, 1);
+    assert(size < SIZE_MAX);
+    char *copy = carve(arena, size + 1);
     if (size > 0)
         memcpy(copy, bytes, size);
+    copy[size] = '\0';
     return copy;
 }
 
@@ -134,7 +143,7 @@ void arena_reset(struct arena *arena)
         chunks_free(keep->next);
         keep->next = NULL;
         keep->used = 0;
-        if (keep->size > CHUNK_BYTES) {
+        if (keep->size > CHUNK_BYTES_MAX) {
             mem_free(keep);
             keep = NULL;
         }

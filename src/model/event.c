@@ -55,7 +55,7 @@ struct event *event_add(struct arena *arena, struct event_list *list, enum event
 {
     assert(event_name(type) != NULL);
     if (list->count == list->capacity) {
-        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 8;
+        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 2;
         struct event *grown = arena_new(arena, capacity, sizeof(*grown));
         if (list->count > 0)
             memcpy(grown, list->items, list->count * sizeof(*grown));
