@@ -1,4 +1,6 @@
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "os/random.h"
 #include "unit/test.h"
@@ -42,12 +44,37 @@ static void test_ids(void **state)
     CHECK("so do numbers", random_u64() != random_u64());
 }
 
+/* What is drawn ahead is not given twice: a child process has none of it. */
+static void test_children_draw_their_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int ends[2];
+        struct id theirs = { 0 };
+        struct id before = random_id();
+        CHECK("pipe", pipe(ends) == 0);
+        pid_t child = fork();
+        if (child == 0) {
+            struct id id = random_id();
+            _exit(write(ends[1], &id, sizeof(id)) == (ssize_t)sizeof(id) ? 0 : 1);
+        }
+        struct id ours = random_id();
+        int status = -1;
+        CHECK("child", child > 0 && waitpid(child, &status, 0) == child && status == 0);
+        CHECK("heard", read(ends[0], &theirs, sizeof(theirs)) == (ssize_t)sizeof(theirs));
+        CHECK("differ", !id_eq(ours, theirs) && !id_eq(before, theirs) && !id_eq(ours, before));
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_random_below),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_children_draw_their_own),
     };
     return cmocka_run_group_tests_name("os/random", tests, NULL, NULL);
 }
