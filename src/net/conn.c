@@ -444,6 +444,7 @@ static void read_all(struct conn *conn)
     while (takes_data(conn)) {
         if (budget == 0) {
             /* OpenSSL may hold bytes that epoll does not know of. */
+            conn->reads_in_task = true;
             loop_task_queue(conn->loop, &conn->task);
             return;
         }
@@ -472,6 +473,7 @@ void conn_resume(struct conn *conn)
 {
     conn->is_paused = false;
     conn->shows_kept = true;
+    conn->reads_in_task = true;
     loop_task_queue(conn->loop, &conn->task);
 }
 
@@ -591,8 +593,8 @@ enum err conn_attach(struct conn *conn, int fd, enum conn_state state, struct er
 
 /* --- Events of the loop. --- */
 
-/* Writes what can be written and reads what can be read, whatever the state. */
-static void serve(struct conn *conn)
+/* Writes what can be written and, where it may have something, reads; whatever the state. */
+static void serve(struct conn *conn, bool reads)
 {
     if (conn->state == CONN_HANDSHAKE)
         shake_hands(conn);
@@ -600,7 +602,7 @@ static void serve(struct conn *conn)
         flush(conn);
     if (conn->state == CONN_OPEN && conn->shows_kept && !conn->is_paused)
         show_kept(conn);
-    if (conn->state >= CONN_OPEN)
+    if (conn->state >= CONN_OPEN && reads)
         read_all(conn);
     if (conn->state > CONN_OPEN)
         buf_done(&conn->in); /* not earlier: the owner may have closed while looking at it */
@@ -614,7 +616,7 @@ static void on_ready(struct loop_watch *watch, uint32_t events)
         dial_on_ready(conn);
         return;
     }
-    serve(conn);
+    serve(conn, true);
     /*
      * A reset, or both ends closed. Only when nothing is left to read, or nobody reads, is it the end:
      * the level would report it again and again.
@@ -628,8 +630,11 @@ static void on_ready(struct loop_watch *watch, uint32_t events)
 static void on_task(void *arg)
 {
     struct conn *conn = arg;
+    /* Without TLS the level reports what comes: only what was left, or ends, is read here. */
+    bool reads = conn->reads_in_task || conn->ssl != NULL || conn->state > CONN_OPEN;
+    conn->reads_in_task = false;
     if (conn->state == CONN_DEAD)
         close_now(conn);
     else if (conn->state >= CONN_HANDSHAKE)
-        serve(conn);
+        serve(conn, reads);
 }

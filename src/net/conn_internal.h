@@ -31,12 +31,13 @@ struct conn {
     struct dial *dial;         /* owned while connecting */
     enum conn_state state;
     bool is_paused;
-    bool has_ended;   /* the peer sends no more */
-    bool wants_room;  /* conn_send found none */
-    bool shows_kept;  /* the task shows kept bytes again */
-    bool wants_write; /* the handshake or a read waits for room in the socket */
-    struct buf in;    /* read and not used */
-    struct buf out;   /* from out_sent on: not yet handed to the kernel */
+    bool has_ended;     /* the peer sends no more */
+    bool wants_room;    /* conn_send found none */
+    bool shows_kept;    /* the task shows kept bytes again */
+    bool reads_in_task; /* and reads, without waiting for the level to say so */
+    bool wants_write;   /* the handshake or a read waits for room in the socket */
+    struct buf in;      /* read and not used */
+    struct buf out;     /* from out_sent on: not yet handed to the kernel */
     size_t out_sent;
     size_t queue_high;
     size_t progress; /* bytes sent since the write deadline was set */

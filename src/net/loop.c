@@ -1,5 +1,7 @@
 /*
- * A round: wait, serve descriptors, then timers, then posted calls, then tasks. Tasks come last so that
+ * A round: wait, serve descriptors, then timers, then posted calls, then tasks. Posted calls also come
+ * between two descriptors: a worker that is done should not wait for hundreds of them before it gets
+ * its next work. Tasks come last so that
  * whatever the round caused (bytes to write, connections to free) is done once, when nobody is inside
  * a callback any more. A task queued by a task waits for the next round, which then does not block.
  */
@@ -48,6 +50,7 @@ struct loop {
     size_t thread_count;
     pthread_t threads[LOOP_WORKERS];
     atomic_bool is_stopped;
+    atomic_bool has_posts; /* a hint, for looking without the lock */
 
     /* What follows is shared with other threads, under `lock`. */
     pthread_mutex_t lock;
@@ -156,6 +159,25 @@ void loop_watch_remove(struct loop *loop, struct loop_watch *watch)
     }
 }
 
+static void serve_posts(struct loop *loop)
+{
+    if (!atomic_load(&loop->has_posts))
+        return;
+    atomic_store(&loop->has_posts, false);
+    pthread_mutex_lock(&loop->lock);
+    struct post *items = loop->posts.items;
+    size_t count = loop->posts.count;
+    size_t capacity = loop->posts.capacity;
+    loop->posts.items = loop->running_posts.items;
+    loop->posts.capacity = loop->running_posts.capacity;
+    loop->posts.count = 0;
+    loop->running_posts.items = items;
+    loop->running_posts.capacity = capacity;
+    pthread_mutex_unlock(&loop->lock);
+    for (size_t i = 0; i < count; i++)
+        items[i].fn(items[i].arg);
+}
+
 static void serve_ready(struct loop *loop)
 {
     loop->ready_next = 0;
@@ -164,6 +186,7 @@ static void serve_ready(struct loop *loop)
         struct loop_watch *watch = event->data.ptr;
         if (watch != NULL)
             watch->on_ready(watch, event->events);
+        serve_posts(loop);
     }
     loop->ready_count = 0;
 }
@@ -289,26 +312,11 @@ void loop_post(struct loop *loop, void (*fn)(void *arg), void *arg)
     pthread_mutex_lock(&loop->lock);
     bool was_empty = loop->posts.count == 0;
     vec_push(&loop->posts, post);
+    atomic_store(&loop->has_posts, true);
     /* Under the lock, so that the loop cannot be freed between the two. */
     if (was_empty)
         wake_up(loop);
     pthread_mutex_unlock(&loop->lock);
-}
-
-static void serve_posts(struct loop *loop)
-{
-    pthread_mutex_lock(&loop->lock);
-    struct post *items = loop->posts.items;
-    size_t count = loop->posts.count;
-    size_t capacity = loop->posts.capacity;
-    loop->posts.items = loop->running_posts.items;
-    loop->posts.capacity = loop->running_posts.capacity;
-    loop->posts.count = 0;
-    loop->running_posts.items = items;
-    loop->running_posts.capacity = capacity;
-    pthread_mutex_unlock(&loop->lock);
-    for (size_t i = 0; i < count; i++)
-        items[i].fn(items[i].arg);
 }
 
 void loop_stop(struct loop *loop)

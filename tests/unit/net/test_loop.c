@@ -1,5 +1,6 @@
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include "net_fixture.h"
 #include "os/fd.h"
@@ -211,6 +212,48 @@ static void test_posts(void **state)
         pthread_join(threads[i], NULL);
 }
 
+struct between {
+    struct loop_watch watch;
+    bool *was_posted;
+    bool is_second; /* it found what the first had posted done */
+};
+
+static void on_posted(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static void on_between(struct loop_watch *watch, uint32_t events)
+{
+    struct between *between = watch->arg;
+    uint64_t count = 0;
+    (void)events;
+    CHECK("read", read(watch->fd, &count, sizeof(count)) == (ssize_t)sizeof(count));
+    between->is_second = *between->was_posted;
+    loop_post(loop, on_posted, between->was_posted);
+}
+
+/* A worker's end is served although many descriptors are ready. */
+static void test_posts_come_between_descriptors(void **state)
+{
+    (void)state;
+    struct error e;
+    struct between both[2] = { 0 };
+    bool was_posted = false;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        both[i].was_posted = &was_posted;
+        both[i].watch =
+            (struct loop_watch){ eventfd(1, EFD_CLOEXEC), EPOLLIN, on_between, &both[i] };
+        CHECK_OK("watch", loop_watch_add(loop, &both[i].watch, &e), &e);
+    }
+    turn(loop, 0);
+    CHECK("in one round, one after the other's post", both[0].is_second != both[1].is_second);
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        loop_watch_remove(loop, &both[i].watch);
+        (void)close(both[i].watch.fd);
+    }
+}
+
 struct work_case {
     int input;
     int output;
@@ -281,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_removed_watch_is_not_called, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tasks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_posts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_posts_come_between_descriptors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_works, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
     };
