@@ -48,7 +48,9 @@ static const struct field fields[] = {
     NUMBER(blob_quota_mib, 1, 1 << 30, "uploads and images kept; default 65536"),
     NUMBER(workload_days, 1, 36500, "days ended workloads stay in the store; default 365"),
     NUMBER(audit_days, 0, 36500, "days audit rows stay; default 0: for ever"),
-    NUMBER(snapshot_events, 100, 10000000, "a snapshot every so many events; default 20000"),
+    NUMBER(
+        snapshot_events, 100, 10000000,
+        "a snapshot every so many events, and one more for each workload at hand; default 20000"),
 };
 
 const struct schema config_schema = {

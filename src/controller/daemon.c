@@ -19,7 +19,7 @@
 
 enum {
     TURN_BUDGET = 2000, /* workloads looked at before the loop serves others again */
-    MAINTAIN_BATCHES = 64,
+    MAINTAIN_BATCHES = 256,
     HOUSEWORK_S = 60,
     TRIM_EVERY_COMMITS = 16, /* a step of retention with every so many, while others wait */
     BLOB_AGE_S = 3600,
@@ -342,6 +342,13 @@ static enum err open_parts(struct berthd *berthd, struct error *e)
     return ERR_OK;
 }
 
+static enum err recall_answer(void *arg, const struct store_answer *answer, struct error *e)
+{
+    (void)e;
+    engine_recall(((struct berthd *)arg)->engine, answer);
+    return ERR_OK;
+}
+
 static enum err start_engine(struct berthd *berthd, struct error *e)
 {
     const struct engine_seams seams = {
@@ -374,6 +381,9 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
     berthd->checker = checker_new(berthd->loop, on_checked, berthd);
     expect_all_output(berthd, state);
     berthd->engine = engine_new(&seams, state);
+    rc = berthd->store->vtable->read_answers(berthd->store, recall_answer, berthd, e);
+    if (rc != ERR_OK)
+        return rc;
     const struct nodes_options nodes = {
         .loop = berthd->loop,
         .engine = berthd->engine,

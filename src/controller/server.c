@@ -22,7 +22,7 @@ enum {
 static struct id op_new_id(void *arg)
 {
     (void)arg;
-    return random_id();
+    return id_in_time(random_id(), clock_wall());
 }
 
 static struct str op_seal(void *arg, struct arena *arena, struct str secret)
@@ -239,10 +239,13 @@ static bool key_replay(struct exchange *exchange)
     struct berthd *berthd = exchange->server->berthd;
     struct store_answer stored;
     struct error e = { 0 };
+    uint64_t number = engine_answer_number(berthd->engine, &exchange->key);
+    if (number == 0)
+        return false;
     const struct store_answer *answer = engine_pending_answer(berthd->engine, &exchange->key);
     if (answer == NULL) {
-        enum err rc = query_answer(berthd->query, &exchange->key, clock_wall(), &exchange->arena,
-                                   &stored, &e);
+        enum err rc = query_answer(berthd->query, number, &exchange->key, clock_wall(),
+                                   &exchange->arena, &stored, &e);
         if (rc == ERR_NOT_FOUND)
             return false;
         if (rc != ERR_OK) {

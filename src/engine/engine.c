@@ -1,6 +1,7 @@
 /*
- * Two batches: the open one collects, the flying one is with the store. What is told to anybody
- * hangs on a batch: an answer made while the open batch has events reflects them and waits for it;
+ * Three batches: the open one collects, the flying one is with the store, a durable one is being told
+ * to the world. The next is handed over before that telling begins, so that the store need not wait
+ * for it. What is told to anybody hangs on a batch: an answer made while the open batch has events reflects them and waits for it;
  * otherwise it reflects at most the flying one. Desired sets are built when a batch is handed over,
  * because at that moment the state is exactly what the journal will say once it is durable.
  */
@@ -9,11 +10,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/answers.h"
 #include "engine/contacts.h"
 #include "wire/event_copy.h"
 #include "wire/event_json.h"
 
-enum { PROBE_AFTER_S = 2, SELF_CHECK_AFTER_S = 10 };
+enum { BATCHES = 3, PROBE_AFTER_S = 2, SELF_CHECK_AFTER_S = 10, SELF_CHECK_WORKLOADS_PER_S = 1000 };
 
 struct desired {
     struct id node;
@@ -28,6 +30,8 @@ struct batch {
     VEC(struct desired) desired;
     struct store_batch handed; /* to the store, which reads it until the outcome is known */
     struct engine_waiter *first_waiter, **last_waiter;
+    struct batch *next; /* durable and not told yet, after this one */
+    bool is_used;       /* open, flying or being told */
 };
 
 struct engine {
@@ -35,9 +39,12 @@ struct engine {
     struct state *state;       /* owned */
     struct sched *sched;       /* owned */
     struct contacts *contacts; /* owned */
-    struct batch batches[2];
+    struct answers *answers;   /* owned */
+    struct batch batches[BATCHES];
     struct batch *open;
-    struct batch *flying; /* NULL: none */
+    struct batch *flying;  /* NULL: none */
+    struct batch *durable; /* first of those to be told; NULL: none */
+    bool is_telling;
     bool is_started;
     bool is_probing; /* the flying batch is an empty one that tries whether the store works again */
     bool is_refusing;
@@ -62,6 +69,7 @@ static void batch_clear(struct batch *batch)
     batch->answers.count = 0;
     batch->touched.count = 0;
     batch->desired.count = 0;
+    batch->is_used = false;
     arena_reset(&batch->arena);
 }
 
@@ -105,6 +113,17 @@ static void batch_touch(struct batch *batch, struct id node)
     vec_push(&batch->touched, node);
 }
 
+/* There always is one: of three at most one flies and one is told when the open one is handed over. */
+static struct batch *batch_take(struct engine *engine)
+{
+    struct batch *batch = engine->batches;
+    while (batch->is_used)
+        batch++;
+    assert(batch < engine->batches + BATCHES);
+    batch->is_used = true;
+    return batch;
+}
+
 struct engine *engine_new(const struct engine_seams *seams, struct state *state)
 {
     struct engine *engine = mem_new(1, sizeof(*engine));
@@ -112,9 +131,10 @@ struct engine *engine_new(const struct engine_seams *seams, struct state *state)
     engine->state = state;
     engine->sched = sched_new(state);
     engine->contacts = contacts_new();
-    batch_init(&engine->batches[0]);
-    batch_init(&engine->batches[1]);
-    engine->open = &engine->batches[0];
+    engine->answers = answers_new();
+    for (size_t i = 0; i < BATCHES; i++)
+        batch_init(&engine->batches[i]);
+    engine->open = batch_take(engine);
     return engine;
 }
 
@@ -122,9 +142,10 @@ void engine_free(struct engine *engine)
 {
     if (engine == NULL)
         return;
-    batch_done(&engine->batches[0]);
-    batch_done(&engine->batches[1]);
+    for (size_t i = 0; i < BATCHES; i++)
+        batch_done(&engine->batches[i]);
     contacts_free(engine->contacts);
+    answers_free(engine->answers);
     sched_free(engine->sched);
     state_free(engine->state);
     mem_free(engine);
@@ -264,12 +285,24 @@ void engine_start(struct engine *engine, uint64_t epoch, struct str version)
     engine->check_at = mono_add_s(now, SELF_CHECK_AFTER_S);
 }
 
+void engine_recall(struct engine *engine, const struct store_answer *answer)
+{
+    answers_put(engine->answers, answer, engine->seams.wall_now(engine->seams.arg));
+}
+
+uint64_t engine_answer_number(const struct engine *engine, const struct digest *key)
+{
+    return answers_number(engine->answers, key);
+}
+
 void engine_remember(struct engine *engine, const struct store_answer *answer)
 {
     struct batch *batch = engine->open;
     struct store_answer copy = *answer;
     copy.content = str_copy(&batch->arena, answer->content);
+    copy.number = answers_next_number(engine->answers);
     vec_push(&batch->answers, copy);
+    engine_recall(engine, &copy);
 }
 
 static const struct store_answer *batch_answer(const struct batch *batch, const struct digest *key)
@@ -366,7 +399,7 @@ static void engine_flush(struct engine *engine)
         vec_push(&batch->desired, desired);
     }
     engine->flying = batch;
-    engine->open = batch == &engine->batches[0] ? &engine->batches[1] : &engine->batches[0];
+    engine->open = batch_take(engine);
     engine->counters.batches++;
 
     batch->handed = (struct store_batch){
@@ -415,7 +448,9 @@ bool engine_turn(struct engine *engine, size_t budget)
                             engine->seams.check(engine->seams.arg, engine->state, engine->sched);
         if (!is_elsewhere)
             engine_self_check(engine);
-        engine->check_at = mono_add_s(now, SELF_CHECK_AFTER_S);
+        /* It reads all of the state, often in a copy of the process: rarer when there is much. */
+        size_t more_s = engine->state->workload_count / SELF_CHECK_WORKLOADS_PER_S;
+        engine->check_at = mono_add_s(now, SELF_CHECK_AFTER_S + (int64_t)more_s);
     }
     bool more = engine_schedule(engine, budget);
     if (engine->flying == NULL && !batch_is_empty(engine->open))
@@ -476,6 +511,34 @@ static void engine_lose(struct engine *engine, struct batch *flying, const struc
     batch_settle(open, ERR_UNAVAILABLE, &e);
     batch_clear(flying);
     batch_clear(open);
+    open->is_used = true;
+}
+
+static void batch_tell(struct engine *engine, struct batch *batch)
+{
+    for (size_t i = 0; i < batch->events.count; i++)
+        engine->seams.publish(engine->seams.arg, batch->events.items[i].event,
+                              batch->events.items[i].body);
+    for (size_t i = 0; i < batch->desired.count; i++)
+        engine->seams.desired_send(engine->seams.arg, batch->desired.items[i].node,
+                                   buf_str(&batch->desired.items[i].bytes));
+    batch_settle(batch, ERR_OK, NULL);
+}
+
+/* In the order of the journal, also when a store answers from within the handing over. */
+static void engine_tell(struct engine *engine)
+{
+    if (engine->is_telling)
+        return;
+    engine->is_telling = true;
+    while (engine->durable != NULL) {
+        struct batch *batch = engine->durable;
+        batch_tell(engine, batch);
+        engine->durable = batch->next;
+        batch->next = NULL;
+        batch_clear(batch);
+    }
+    engine->is_telling = false;
 }
 
 void engine_committed(struct engine *engine, enum err rc, const struct error *why)
@@ -488,6 +551,7 @@ void engine_committed(struct engine *engine, enum err rc, const struct error *wh
     engine->is_probing = false;
 
     if (rc != ERR_OK && was_probe) {
+        batch_clear(batch);
         engine->probe_at = mono_add_s(engine_now(engine), PROBE_AFTER_S);
         return;
     }
@@ -496,14 +560,13 @@ void engine_committed(struct engine *engine, enum err rc, const struct error *wh
         return;
     }
     engine->is_refusing = false;
-    for (size_t i = 0; i < batch->events.count; i++)
-        engine->seams.publish(engine->seams.arg, batch->events.items[i].event,
-                              batch->events.items[i].body);
-    for (size_t i = 0; i < batch->desired.count; i++)
-        engine->seams.desired_send(engine->seams.arg, batch->desired.items[i].node,
-                                   buf_str(&batch->desired.items[i].bytes));
-    batch_settle(batch, ERR_OK, NULL);
-    batch_clear(batch);
+    struct batch **last = &engine->durable;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = batch;
+    if (!batch_is_empty(engine->open))
+        engine_flush(engine);
+    engine_tell(engine);
 }
 
 unsigned engine_check(const struct state *state, const struct sched *sched, struct error *e)

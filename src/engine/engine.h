@@ -79,7 +79,7 @@ const struct sched *engine_sched(const struct engine *engine);
 
 /*
  * Memory of the open batch: what a command points to is decoded into it, since its events borrow
- * from the command until they are durable. Valid until the next engine_turn().
+ * from the command until they are durable. Valid until the next engine_turn() or engine_committed().
  */
 struct arena *engine_arena(struct engine *engine);
 
@@ -91,11 +91,15 @@ struct arena *engine_arena(struct engine *engine);
  */
 enum err engine_command(struct engine *engine, struct command *command, struct error *e) MUST_CHECK;
 
-/* Keeps an answer under its Idempotency-Key, in the batch of the command just made. Copied. */
+/* Keeps an answer under its Idempotency-Key, in the batch of the command just made. Copied; numbered. */
 void engine_remember(struct engine *engine, const struct store_answer *answer);
-/* An answer remembered but not yet durable, or NULL: the store is asked for older ones. */
+/* An answer remembered but not yet durable, or NULL. */
 const struct store_answer *engine_pending_answer(const struct engine *engine,
                                                  const struct digest *key);
+/* Where the store may have an answer of this key; 0: it has none. */
+uint64_t engine_answer_number(const struct engine *engine, const struct digest *key);
+/* Before the start: an answer that the store has, in the order of their numbers. */
+void engine_recall(struct engine *engine, const struct store_answer *answer);
 
 /* Calls waiter->settled once everything decided so far is durable: at once when it already is. */
 void engine_wait(struct engine *engine, struct engine_waiter *waiter);

@@ -261,14 +261,17 @@ static enum err memory_read_events(struct store *base, uint64_t after, store_row
     return rc;
 }
 
-static enum err memory_read_answers(struct store *base, struct wall now, store_answer_fn *each,
-                                    void *arg, struct error *e)
+static enum err memory_read_answers(struct store *base, store_answer_fn *each, void *arg,
+                                    struct error *e)
 {
     struct memory_store *store = memory_of(base);
     enum err rc = ERR_OK;
     for (size_t i = 0; rc == ERR_OK && i < store->answers.count; i++)
-        if (store->answers.items[i]->expires.ns > now.ns)
-            rc = each(arg, store->answers.items[i], e);
+        rc = each(arg,
+                  &(struct store_answer){ .number = store->answers.items[i]->number,
+                                          .key = store->answers.items[i]->key,
+                                          .expires = store->answers.items[i]->expires },
+                  e);
     return rc;
 }
 

@@ -321,6 +321,8 @@ static int register_rc;
 
 static void register_once(void)
 {
+    /* Its count of memory costs a lock for every allocation, and nobody asks for it. */
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     sqlite3_vfs *base = sqlite3_vfs_find(NULL);
     if (base == NULL) {
         register_rc = SQLITE_ERROR;

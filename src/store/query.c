@@ -49,10 +49,11 @@ enum err query_totals(struct query *query, struct id project, usage_total_fn *ea
     return query->vtable->totals(query, project, each, arg, e);
 }
 
-enum err query_answer(struct query *query, const struct digest *key, struct wall now,
-                      struct arena *arena, struct store_answer *out, struct error *e)
+enum err query_answer(struct query *query, uint64_t number, const struct digest *key,
+                      struct wall now, struct arena *arena, struct store_answer *out,
+                      struct error *e)
 {
-    return query->vtable->answer(query, key, now, arena, out, e);
+    return query->vtable->answer(query, number, key, now, arena, out, e);
 }
 
 void query_free(struct query *query)

@@ -62,10 +62,11 @@ typedef enum err usage_total_fn(void *arg, struct id project, const struct usage
                                 struct error *e);
 typedef enum err audit_row_fn(void *arg, const struct audit_row *row, struct error *e);
 
-/* The unexpired answer kept under this key; ERR_NOT_FOUND. One indexed read: cheap enough for the
- * loop. `out` borrows from the arena. */
-enum err query_answer(struct query *query, const struct digest *key, struct wall now,
-                      struct arena *arena, struct store_answer *out, struct error *e) MUST_CHECK;
+/* The unexpired answer of this number, if it is this key's; ERR_NOT_FOUND. One indexed read: cheap
+ * enough for the loop. `out` borrows from the arena. */
+enum err query_answer(struct query *query, uint64_t number, const struct digest *key,
+                      struct wall now, struct arena *arena, struct store_answer *out,
+                      struct error *e) MUST_CHECK;
 
 /* Newest first. */
 enum err query_ended_workloads(struct query *query, const struct query_page *page,

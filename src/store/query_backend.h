@@ -17,8 +17,9 @@ struct query_vtable {
                        void *arg, struct error *e);
     enum err (*totals)(struct query *query, struct id project, usage_total_fn *each, void *arg,
                        struct error *e);
-    enum err (*answer)(struct query *query, const struct digest *key, struct wall now,
-                       struct arena *arena, struct store_answer *out, struct error *e);
+    enum err (*answer)(struct query *query, uint64_t number, const struct digest *key,
+                       struct wall now, struct arena *arena, struct store_answer *out,
+                       struct error *e);
     void (*free)(struct query *query);
 };
 

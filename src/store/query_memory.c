@@ -148,11 +148,12 @@ static enum err totals(struct query *query, struct id project, usage_total_fn *e
     return rc;
 }
 
-static enum err answer(struct query *query, const struct digest *key, struct wall now,
-                       struct arena *arena, struct store_answer *out, struct error *e)
+static enum err answer(struct query *query, uint64_t number, const struct digest *key,
+                       struct wall now, struct arena *arena, struct store_answer *out,
+                       struct error *e)
 {
     const struct store_answer *kept = memory_answer(store_of(query), key);
-    if (kept != NULL && kept->expires.ns > now.ns) {
+    if (kept != NULL && kept->number == number && kept->expires.ns > now.ns) {
         *out = *kept;
         out->content = str_copy(arena, kept->content);
         return ERR_OK;

@@ -388,10 +388,12 @@ static enum err audit(struct query *base, const struct query_page *page, audit_r
 
 /* ---- answers, opening ------------------------------------------------------------------------- */
 
-static enum err answer(struct query *base, const struct digest *key, struct wall now,
-                       struct arena *arena, struct store_answer *out, struct error *e)
+static enum err answer(struct query *base, uint64_t number, const struct digest *key,
+                       struct wall now, struct arena *arena, struct store_answer *out,
+                       struct error *e)
 {
     AUTO(sql_call) struct sql_call call = sql_get(&query_of(base)->sql, ST_ANSWER_FIND);
+    sql_u64(&call, number);
     sql_digest(&call, key);
     sql_int(&call, now.ns);
     bool has_row = false;

@@ -37,7 +37,8 @@ static enum err add_row(struct sqlite_store *store, const struct store_row *row,
 static enum err add_answer(struct sqlite_store *store, const struct store_answer *answer,
                            struct error *e)
 {
-    struct sql_call call = sql_get(&store->sql, ST_ANSWER_SET);
+    struct sql_call call = sql_get(&store->sql, ST_ANSWER_ADD);
+    sql_u64(&call, answer->number);
     sql_digest(&call, &answer->key);
     sql_digest(&call, &answer->body_hash);
     sql_int(&call, answer->status);

@@ -196,6 +196,7 @@ enum err sqlite_read_events(struct store *base, uint64_t after, store_row_fn *ea
 
 void answer_read(struct sql_call *call, struct store_answer *out)
 {
+    out->number = sql_get_u64(call);
     sql_get_digest(call, &out->key);
     sql_get_digest(call, &out->body_hash);
     out->status = sql_get_int(call);
@@ -204,16 +205,15 @@ void answer_read(struct sql_call *call, struct store_answer *out)
     out->content = sql_get_blob(call);
 }
 
-enum err sqlite_read_answers(struct store *base, struct wall now, store_answer_fn *each, void *arg,
-                             struct error *e)
+enum err sqlite_read_answers(struct store *base, store_answer_fn *each, void *arg, struct error *e)
 {
     AUTO(sql_call) struct sql_call call = sql_get(&sqlite_of(base)->sql, ST_ANSWERS_READ);
-    sql_int(&call, now.ns);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
     while (rc == ERR_OK && has_row) {
-        struct store_answer answer;
-        answer_read(&call, &answer);
+        struct store_answer answer = { .number = sql_get_u64(&call) };
+        sql_get_digest(&call, &answer.key);
+        answer.expires.ns = sql_get_int(&call);
         rc = each(arg, &answer, e);
         if (rc == ERR_OK)
             rc = sql_next(&call, &has_row, e);

@@ -56,8 +56,7 @@ MUST_CHECK enum err sqlite_clear_projections(struct sql *sql, struct error *e);
 /* sqlite_read.c */
 enum err sqlite_read_events(struct store *base, uint64_t after, store_row_fn *each, void *arg,
                             struct error *e);
-enum err sqlite_read_answers(struct store *base, struct wall now, store_answer_fn *each, void *arg,
-                             struct error *e);
+enum err sqlite_read_answers(struct store *base, store_answer_fn *each, void *arg, struct error *e);
 enum err sqlite_read_clock(struct store *base, struct store_clock *out, struct arena *arena,
                            struct error *e);
 /* ERR_NOT_FOUND: retention dropped some of them. ERR_CORRUPT: not what was written, or not all. */

@@ -82,20 +82,17 @@ const char *const store_statements[ST_COUNT] = {
     [ST_SNAPSHOT_OLDEST] = "SELECT min(sequence) FROM snapshots",
     [ST_SNAPSHOTS_REMOVE] = "DELETE FROM snapshots WHERE sequence < ?",
 
-    [ST_ANSWER_SET] =
-        "INSERT INTO answers (key, body_hash, status, version, expires_ns, content) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET body_hash = excluded.body_hash, "
-        "status = excluded.status, version = excluded.version, expires_ns = excluded.expires_ns, "
-        "content = excluded.content",
+    [ST_ANSWER_ADD] =
+        "INSERT INTO answers (id, key, body_hash, status, version, expires_ns, content) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
     [ST_ANSWERS_READ] =
-        "SELECT key, body_hash, status, version, expires_ns, content FROM answers "
-        "WHERE expires_ns > ? ORDER BY id",
+        "SELECT id, key, expires_ns FROM answers INDEXED BY answers_keys ORDER BY id",
     [ST_ANSWER_FIND] =
-        "SELECT key, body_hash, status, version, expires_ns, content FROM answers "
-        "WHERE key = ? AND expires_ns > ?",
+        "SELECT id, key, body_hash, status, version, expires_ns, content FROM answers "
+        "WHERE id = ? AND key = ? AND expires_ns > ?",
     [ST_ANSWERS_TRIM] =
-        "DELETE FROM answers WHERE id IN (SELECT id FROM answers WHERE expires_ns <= ? "
-        "ORDER BY expires_ns LIMIT ?)",
+        "DELETE FROM answers WHERE id IN (SELECT id FROM answers ORDER BY id LIMIT ?2) "
+        "AND expires_ns <= ?1",
 
     [ST_PROJECT_SET] = "INSERT OR REPLACE INTO projects VALUES (?, ?, ?, ?)",
     [ST_WORKLOAD_ADD] =

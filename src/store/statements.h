@@ -33,7 +33,7 @@ enum statement {
     ST_SNAPSHOT_OLDEST,
     ST_SNAPSHOTS_REMOVE,
     /* answers */
-    ST_ANSWER_SET,
+    ST_ANSWER_ADD,
     ST_ANSWERS_READ,
     ST_ANSWER_FIND,
     ST_ANSWERS_TRIM,

@@ -24,6 +24,7 @@ struct store_event {
 
 /* The answer given to a request with an Idempotency-Key, kept for a day. */
 struct store_answer {
+    uint64_t number;         /* from 1; the caller's, above that of every answer before */
     struct digest key;       /* of principal and key */
     struct digest body_hash; /* of method, path and request body */
     int64_t status;
@@ -88,7 +89,9 @@ struct store_vtable {
     /* Rows with sequence > after, in order, without gaps (ERR_CORRUPT otherwise). */
     enum err (*read_events)(struct store *store, uint64_t after, store_row_fn *each, void *arg,
                             struct error *e);
-    enum err (*read_answers)(struct store *store, struct wall now, store_answer_fn *each, void *arg,
+    /* Number, key and expiry of every answer kept, in the order of their numbers; of one key the
+     * newest counts. */
+    enum err (*read_answers)(struct store *store, store_answer_fn *each, void *arg,
                              struct error *e);
     enum err (*read_clock)(struct store *store, struct store_clock *out, struct arena *arena,
                            struct error *e); /* ERR_NOT_FOUND: nothing was ever appended */

@@ -312,7 +312,7 @@ def end(process, timeout_s=20):
 class Box:
     """An installation: a controller and nodes."""
 
-    def __init__(self, config=""):
+    def __init__(self, config="", berthd=None):
         self.dir = tempfile.mkdtemp(prefix="berth-box-")
         os.chmod(self.dir, 0o755)
         os.mkdir(os.path.join(self.dir, "bin"))
@@ -321,6 +321,8 @@ class Box:
                 path = os.path.join(base, name)
                 if name.startswith("berth") and os.path.isfile(path) and os.access(path, os.X_OK):
                     shutil.copy(path, os.path.join(self.dir, "bin"))
+        if berthd is not None:  # another program in its place
+            shutil.copy(berthd, self.program("berthd"))
         self.state = os.path.join(self.dir, "ctl")
         self.socket = os.path.join(self.dir, "s.sock")
         self.ca = os.path.join(self.state, "ca.pem")
@@ -483,9 +485,9 @@ class Box:
 
 
 @contextlib.contextmanager
-def installation(config="", nodes=()):
+def installation(config="", nodes=(), berthd=None):
     """A running installation, ended whatever happens."""
-    box = Box(config)
+    box = Box(config, berthd)
     try:
         box.start()
         for name, gpu, *options in nodes:

@@ -20,6 +20,7 @@ struct world {
     struct id sent[NOTED_MAX];
     size_t sent_count;
     uint64_t state_at_handing_over;
+    bool answers_at_once; /* the store, from within the handing over */
 };
 
 static struct mono seam_mono(void *arg)
@@ -49,12 +50,16 @@ static void seam_entropy(void *arg, void *bytes, size_t size)
         out[i] = (uint8_t)test_random(&world->entropy);
 }
 
+static void settle(struct world *world, enum err rc);
+
 static void seam_commit(void *arg, const struct store_batch *batch)
 {
     struct world *world = arg;
     CHECK("one commit at a time", world->flying == NULL);
     world->flying = batch;
     world->commits++;
+    if (world->answers_at_once)
+        settle(world, ERR_OK);
 }
 
 static enum err seam_reload(void *arg, struct state **out, struct error *e)
@@ -186,6 +191,8 @@ struct waiting {
     struct engine_waiter waiter;
     bool is_settled;
     enum err rc;
+    const struct world *world; /* may be NULL */
+    bool was_flying;           /* the next batch, when this was settled */
 };
 
 static void on_settled(struct engine_waiter *waiter, enum err rc, const struct error *why)
@@ -194,6 +201,7 @@ static void on_settled(struct engine_waiter *waiter, enum err rc, const struct e
     (void)why;
     CHECK("once", !waiting->is_settled);
     waiting->is_settled = true;
+    waiting->was_flying = waiting->world != NULL && waiting->world->flying != NULL;
     waiting->rc = rc;
 }
 
@@ -238,6 +246,53 @@ static void test_answers_wait_for_their_batch(void **state)
     settle(&world, ERR_OK);
     CHECK("the second", later.is_settled && later.rc == ERR_OK);
     settle_all(&world);
+    world_end(&world);
+}
+
+/* The store's time is the dearest: it does not wait until everybody has been told. */
+static void test_the_next_flies_before_the_last_is_told(void **state)
+{
+    (void)state;
+    struct world world;
+    struct waiting first = wait_here();
+    struct waiting second = wait_here();
+    world_start(&world);
+    first.world = second.world = &world;
+    CHECK("create", create_tenant(&world, "amber") == ERR_OK);
+    engine_wait(world.engine, &first.waiter);
+    turn(&world);
+    CHECK("another", create_tenant(&world, "birch") == ERR_OK);
+    engine_wait(world.engine, &second.waiter);
+    settle(&world, ERR_OK);
+    CHECK("told while the next flies", first.is_settled && first.was_flying);
+    CHECK("not the next", !second.is_settled);
+    settle(&world, ERR_OK);
+    CHECK("nothing more to fly", second.is_settled && !second.was_flying);
+    settle_all(&world);
+    world_end(&world);
+}
+
+/* The order of the journal holds (seam_publish looks), however the answers of a store nest. */
+static void test_a_store_that_answers_at_once(void **state)
+{
+    (void)state;
+    struct world world;
+    struct waiting waiting[3] = { wait_here(), wait_here(), wait_here() };
+    static const char *const names[] = { "amber", "birch", "cedar" };
+    world_start(&world);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        CHECK("create", create_tenant(&world, names[i]) == ERR_OK);
+        engine_wait(world.engine, &waiting[i].waiter);
+        if (i == 0)
+            turn(&world);
+    }
+    world.answers_at_once = true;
+    settle(&world, ERR_OK);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        CHECK(names[i], waiting[i].is_settled && waiting[i].rc == ERR_OK);
+    CHECK("and later", create_tenant(&world, "delta") == ERR_OK);
+    turn(&world);
+    CHECK("settled", engine_is_settled(world.engine));
     world_end(&world);
 }
 
@@ -323,7 +378,8 @@ static void test_answers_under_keys(void **state)
     struct world world;
     struct store_answer answer = { .key = { { 1 } }, .status = 201, .content = STR("{}") };
     world_start(&world);
-    CHECK("unknown", engine_pending_answer(world.engine, &answer.key) == NULL);
+    CHECK("unknown", engine_pending_answer(world.engine, &answer.key) == NULL &&
+                         engine_answer_number(world.engine, &answer.key) == 0);
     CHECK("create", create_tenant(&world, "amber") == ERR_OK);
     engine_remember(world.engine, &answer);
     const struct store_answer *found = engine_pending_answer(world.engine, &answer.key);
@@ -332,7 +388,8 @@ static void test_answers_under_keys(void **state)
     CHECK("flying", engine_pending_answer(world.engine, &answer.key) != NULL);
     CHECK("in the same batch", world.flying->answer_count == 1);
     settle(&world, ERR_OK);
-    CHECK("the store's now", engine_pending_answer(world.engine, &answer.key) == NULL);
+    CHECK("the store's now", engine_pending_answer(world.engine, &answer.key) == NULL &&
+                                 engine_answer_number(world.engine, &answer.key) == 1);
     settle_all(&world);
     world_end(&world);
 }
@@ -430,6 +487,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_wait_for_their_batch),
+        cmocka_unit_test(test_the_next_flies_before_the_last_is_told),
+        cmocka_unit_test(test_a_store_that_answers_at_once),
         cmocka_unit_test(test_refusals_wait_too),
         cmocka_unit_test(test_many_commands_are_one_batch),
         cmocka_unit_test(test_disk_full),

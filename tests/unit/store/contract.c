@@ -238,11 +238,15 @@ static enum err count_answer(void *arg, const struct store_answer *answer, struc
 static void keeps_answers_until_they_expire(struct fixture *f)
 {
     AUTO(arena) struct arena arena = { 0 };
-    struct store_answer answer = {
-        .key = { { 1 } }, .status = 201, .content = STR("one"), .version = 9, .expires = { 100 }
-    };
+    struct store_answer answer = { .number = 1,
+                                   .key = { { 1 } },
+                                   .status = 201,
+                                   .content = STR("one"),
+                                   .version = 9,
+                                   .expires = { 100 } };
     struct store_batch batch = { .answers = &answer, .answer_count = 1 };
     CHECK_OK("append", f->store->vtable->append(f->store, &batch, &f->e), &f->e);
+    answer.number = 2;
     answer.content = STR("two");
     answer.status = 409;
     CHECK_OK("replace", f->store->vtable->append(f->store, &batch, &f->e), &f->e);
@@ -250,23 +254,23 @@ static void keeps_answers_until_they_expire(struct fixture *f)
     AUTO(query) struct query *query = open_query(f);
     struct store_answer found;
     struct digest other = { { 2 } };
-    CHECK_OK("find", query_answer(query, &answer.key, (struct wall){ 99 }, &arena, &found, &f->e),
+    CHECK_OK("find",
+             query_answer(query, 2, &answer.key, (struct wall){ 99 }, &arena, &found, &f->e),
              &f->e);
     CHECK("the newest", str_is(found.content, "two") && found.status == 409 && found.version == 9);
-    CHECK("expired", query_answer(query, &answer.key, (struct wall){ 100 }, &arena, &found,
+    CHECK("expired", query_answer(query, 2, &answer.key, (struct wall){ 100 }, &arena, &found,
                                   &f->e) == ERR_NOT_FOUND);
-    CHECK("unknown",
-          query_answer(query, &other, (struct wall){ 0 }, &arena, &found, &f->e) == ERR_NOT_FOUND);
+    CHECK("unknown", query_answer(query, 2, &other, (struct wall){ 0 }, &arena, &found, &f->e) ==
+                         ERR_NOT_FOUND);
+    CHECK("no such number", query_answer(query, 3, &answer.key, (struct wall){ 0 }, &arena, &found,
+                                         &f->e) == ERR_NOT_FOUND);
 
     size_t count = 0;
     bool more = true;
     while (more)
         CHECK_OK("trim", f->store->vtable->trim(f->store, (struct wall){ 100 }, &more, &f->e),
                  &f->e);
-    CHECK_OK(
-        "read",
-        f->store->vtable->read_answers(f->store, (struct wall){ 0 }, count_answer, &count, &f->e),
-        &f->e);
+    CHECK_OK("read", f->store->vtable->read_answers(f->store, count_answer, &count, &f->e), &f->e);
     CHECK("trimmed", count == 0);
 }
 

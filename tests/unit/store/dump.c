@@ -36,19 +36,34 @@ static enum err on_event(void *arg, const struct store_row *row, struct error *e
     return ERR_OK;
 }
 
+struct answer_dump {
+    struct buf *out;
+    struct wall now; /* what has expired may be there or not */
+};
+
 static enum err on_answer(void *arg, const struct store_answer *answer, struct error *e)
 {
-    struct buf *out = arg;
+    const struct answer_dump *dump = arg;
+    struct buf *out = dump->out;
     char hex[2 * DIGEST_BYTES + 1];
     (void)e;
+    if (answer->expires.ns <= dump->now.ns)
+        return ERR_OK;
     hex_encode(answer->key.bytes, DIGEST_BYTES, hex);
-    buf_format(out, "answer %s", hex);
+    buf_format(out, "answer %" PRIu64 " %s %" PRId64, answer->number, hex, answer->expires.ns);
+    buf_add_char(out, '\n');
+    return ERR_OK;
+}
+
+static void dump_answer(const struct store_answer *answer, struct buf *out)
+{
+    char hex[2 * DIGEST_BYTES + 1];
+    buf_format(out, "answer %" PRIu64, answer->number);
     hex_encode(answer->body_hash.bytes, DIGEST_BYTES, hex);
     buf_format(out, " %s %" PRId64 " %" PRIu64 " %" PRId64 " ", hex, answer->status,
                answer->version, answer->expires.ns);
     buf_add_str(out, answer->content);
     buf_add_char(out, '\n');
-    return ERR_OK;
 }
 
 enum err dump_store(struct store *store, const struct history *history, struct buf *out,
@@ -58,7 +73,8 @@ enum err dump_store(struct store *store, const struct history *history, struct b
     struct store_clock clock = { 0 };
     enum err rc = store->vtable->read_events(store, 0, on_event, out, e);
     if (rc == ERR_OK)
-        rc = store->vtable->read_answers(store, history->wall, on_answer, out, e);
+        rc = store->vtable->read_answers(store, on_answer,
+                                         &(struct answer_dump){ out, history->wall }, e);
     if (rc == ERR_OK)
         rc = store->vtable->read_clock(store, &clock, &arena, e);
     buf_format(out, "clock [%.*s] %" PRId64 " %" PRId64 " %" PRId64 "\n", STR_ARG(clock.boot_id),
@@ -194,6 +210,23 @@ static enum err all_pages(struct query *query, enum list list, struct query_page
     }
 }
 
+static enum err all_answers(struct query *query, const struct history *history, struct buf *out,
+                            struct error *e)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    for (size_t i = 0; i < history->answers.count; i++) {
+        const struct store_answer *made = &history->answers.items[i];
+        struct store_answer found;
+        enum err rc =
+            query_answer(query, made->number, &made->key, history->wall, &arena, &found, e);
+        if (rc == ERR_OK)
+            dump_answer(&found, out);
+        else if (rc != ERR_NOT_FOUND)
+            return rc;
+    }
+    return ERR_OK;
+}
+
 enum err dump_queries(struct query *query, const struct history *history, struct buf *out,
                       struct error *e)
 {
@@ -215,6 +248,8 @@ enum err dump_queries(struct query *query, const struct history *history, struct
                 rc = all_pages(query, (enum list)list, page, out, e);
         }
     }
+    if (rc == ERR_OK)
+        rc = all_answers(query, history, out, e);
     struct id none = { 0 };
     if (rc == ERR_OK)
         rc = query_totals(query, none, on_total, out, e);

@@ -292,7 +292,9 @@ static void one_step(struct history *h)
 
 static void make_answer(struct history *h)
 {
-    struct store_answer answer = { .status = 201, .version = h->sequence };
+    struct store_answer answer = { .number = h->answers.count + 1,
+                                   .status = 201,
+                                   .version = h->sequence };
     fill_digest(h, &answer.key);
     fill_digest(h, &answer.body_hash);
     answer.content = some_body(h);
