@@ -551,6 +551,7 @@ int main(int argc, char **argv)
         },
         .state_fd = -1,
         .epoll_fd = -1,
+        .runtime = { .fd = -1 },
         .listener = { .fd = -1 },
         .peer = { .fd = -1 },
         .hints = { .fd = -1 },
