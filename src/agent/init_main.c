@@ -3,71 +3,115 @@
  * reaps orphans, and ends when it ends.
  *
  * The kernel gives the first process of a pid namespace no default actions: without this a program that
- * does not handle TERM itself would sit out every grace. It runs with the workload's rights and limits,
- * links nothing but the C library, statically, and is started with every workload: keep it small.
+ * does not handle TERM itself would sit out every grace. It runs with the workload's rights and limits
+ * and is started with every workload. So it is without a C library: the start of one takes longer, and
+ * more pages, than all that is done here. Nothing but what the compiler itself brings may be used.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <asm/errno.h>
+#include <asm/signal.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+#include <linux/sched.h>
 
 #include "agent/init.h"
+#include "agent/init_start.h"
 
 enum { STATUS_USAGE = 2, STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
-enum { PATH_TEXT_MAX = 4096 };
+enum { PATH_TEXT_MAX = 4096, CHILD_STACK = 16384, STDERR = 2 };
+
+/* A set of signals as the kernel has it: bit n - 1 is signal n. */
+#define SIGNAL_BIT(number) (UINT64_C(1) << ((number) - 1))
 
 /* These are faults of our own, and never arrive from outside at a first process. */
-static const int own_faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
+static const uint64_t own_faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGFPE) |
+                                   SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGABRT) |
+                                   SIGNAL_BIT(SIGSYS);
+
+/* What the compiler may call by itself. */
+void *memset(void *target, int byte, size_t size);
+void *memcpy(void *restrict target, const void *restrict source, size_t size);
+
+void *memset(void *target, int byte, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((volatile unsigned char *)target)[i] = (unsigned char)byte;
+    return target;
+}
+
+void *memcpy(void *restrict target, const void *restrict source, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((volatile unsigned char *)target)[i] = ((const unsigned char *)source)[i];
+    return target;
+}
+
+static size_t length_of(const char *text)
+{
+    size_t length = 0;
+    while (text[length] != '\0')
+        length++;
+    return length;
+}
 
 static void report(enum init_kind kind, int value, const char *text)
 {
-    struct init_report record;
-    memset(&record, 0, sizeof(record));
-    record.kind = (uint32_t)kind;
-    record.value = value;
-    memcpy(record.text, text, strnlen(text, sizeof(record.text) - 1));
+    struct init_report record = { .kind = (uint32_t)kind, .value = value };
+    for (size_t i = 0; i < sizeof(record.text) - 1 && text[i] != '\0'; i++)
+        record.text[i] = text[i];
     /* Nobody listens when it is started by hand. */
-    (void)!write(INIT_REPORT_FD, &record, sizeof(record));
+    (void)system_call(__NR_write, INIT_REPORT_FD, (long)&record, sizeof(record), 0);
 }
 
-static int spawn(const char *path, char **argv, const sigset_t *mask, pid_t *out)
+/* What the child runs, and what it says when it cannot; it shares our memory, and we sleep meanwhile. */
+struct launch {
+    char **argv;
+    char **environment;
+    uint64_t mask;
+    volatile long failure; /* errno; 0: the program runs */
+};
+
+static long execute(const char *path, const struct launch *launch)
 {
-    posix_spawnattr_t attributes;
-    int rc = posix_spawnattr_init(&attributes);
-    if (rc != 0)
-        return rc;
-    rc = posix_spawnattr_setsigmask(&attributes, mask);
-    if (rc == 0)
-        rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    if (rc == 0)
-        rc = posix_spawn(out, path, NULL, &attributes, argv, environ);
-    (void)posix_spawnattr_destroy(&attributes);
-    return rc;
+    return -system_call(__NR_execve, (long)path, (long)launch->argv, (long)launch->environment, 0);
+}
+
+static const char *search_path(char **environment)
+{
+    static const char name[] = "PATH=";
+    for (; *environment != NULL; environment++) {
+        size_t i = 0;
+        while (name[i] != '\0' && (*environment)[i] == name[i])
+            i++;
+        if (name[i] == '\0')
+            return *environment + i;
+    }
+    return "";
 }
 
 /* As execvp, but never through a shell: a file that is no program is an error. */
-static int spawn_from_path(char **argv, const sigset_t *mask, pid_t *out)
+static long execute_from_path(const struct launch *launch)
 {
-    const char *rest = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): one thread */
-    size_t name_size = strlen(argv[0]) + 1;
-    int failure = ENOENT;
-    while (rest != NULL && *rest != '\0') {
+    const char *rest = search_path(launch->environment);
+    size_t name_size = length_of(launch->argv[0]) + 1;
+    long failure = ENOENT;
+    while (*rest != '\0') {
         char path[PATH_TEXT_MAX];
         const char *directory = rest;
-        size_t length = strcspn(rest, ":");
+        size_t length = 0;
+        while (rest[length] != ':' && rest[length] != '\0')
+            length++;
         rest += length + (rest[length] == ':' ? 1 : 0);
         if (length == 0 || length + name_size + 1 > sizeof(path))
             continue;
-        memcpy(path, directory, length);
+        (void)memcpy(path, directory, length);
         path[length] = '/';
-        memcpy(path + length + 1, argv[0], name_size);
-        int rc = spawn(path, argv, mask, out);
-        if (rc == 0 || (rc != ENOENT && rc != ENOTDIR && rc != EACCES))
+        (void)memcpy(path + length + 1, launch->argv[0], name_size);
+        long rc = execute(path, launch);
+        if (rc != ENOENT && rc != ENOTDIR && rc != EACCES)
             return rc;
         if (rc == EACCES)
             failure = EACCES;
@@ -75,60 +119,83 @@ static int spawn_from_path(char **argv, const sigset_t *mask, pid_t *out)
     return failure;
 }
 
+static bool has_slash(const char *text)
+{
+    while (*text != '\0' && *text != '/')
+        text++;
+    return *text == '/';
+}
+
+static void child(void *argument)
+{
+    struct launch *launch = argument;
+    (void)system_call(__NR_rt_sigprocmask, SIG_SETMASK, (long)&launch->mask, 0,
+                      sizeof(launch->mask));
+    launch->failure = has_slash(launch->argv[0]) ? execute(launch->argv[0], launch)
+                                                 : execute_from_path(launch);
+    (void)system_call(__NR_exit_group, STATUS_CANNOT_RUN, 0, 0, 0);
+}
+
+/* Negative: minus errno. */
+static long spawn(struct launch *launch)
+{
+    static _Alignas(16) char stack[CHILD_STACK];
+    long pid = start_child(CLONE_VM | CLONE_VFORK | SIGCHLD, stack + sizeof(stack), child, launch);
+    return launch->failure != 0 ? -launch->failure : pid;
+}
+
 /* Reaps whoever has ended. True: the workload is among them, with *status. */
-static bool reap(pid_t workload, int *status)
+static bool reap(long workload, int *status)
 {
     int found = 0;
-    for (pid_t pid = waitpid(-1, &found, WNOHANG); pid > 0; pid = waitpid(-1, &found, WNOHANG))
+    for (;;) {
+        enum { NO_HANG = 1 };
+        long pid = system_call(__NR_wait4, -1, (long)&found, NO_HANG, 0);
+        if (pid <= 0)
+            return false;
         if (pid == workload) {
             *status = found;
             return true;
         }
-    return false;
+    }
 }
 
-static int serve(pid_t workload, const sigset_t *signals)
+static int serve(long workload, uint64_t signals)
 {
     int status = 0;
     for (;;) {
-        int number = sigwaitinfo(signals, NULL);
+        long number = system_call(__NR_rt_sigtimedwait, (long)&signals, 0, 0, sizeof(signals));
         if (number == SIGCHLD && reap(workload, &status))
             break;
-        if (number > 0 && number != SIGCHLD)
-            (void)kill(workload, number); /* it may have ended: then SIGCHLD is next */
+        if (number > 0 && number != SIGCHLD) /* it may have ended: then SIGCHLD is next */
+            (void)system_call(__NR_kill, workload, number, 0, 0);
     }
-    if (WIFSIGNALED(status)) {
-        report(INIT_KILLED, WTERMSIG(status), "");
-        return STATUS_SIGNAL + WTERMSIG(status);
-    }
-    report(INIT_EXITED, WEXITSTATUS(status), "");
-    return WEXITSTATUS(status);
+    int signal = status & 0x7f; /* as the kernel packs them */
+    int code = (status >> 8) & 0xff;
+    report(signal != 0 ? INIT_KILLED : INIT_EXITED, signal != 0 ? signal : code, "");
+    return signal != 0 ? STATUS_SIGNAL + signal : code;
 }
 
-int main(int argc, char **argv)
+int init_main(long argc, char **argv, char **environment)
 {
     if (argc < 2) {
         static const char usage[] = "usage: berth-init PROGRAM [ARGUMENT]...\n";
-        (void)!write(STDERR_FILENO, usage, sizeof(usage) - 1);
+        (void)system_call(__NR_write, STDERR, (long)usage, sizeof(usage) - 1, 0);
         return STATUS_USAGE;
     }
-    sigset_t signals;
-    sigset_t before;
-    (void)sigfillset(&signals);
-    for (size_t i = 0; i < sizeof(own_faults) / sizeof(own_faults[0]); i++)
-        (void)sigdelset(&signals, own_faults[i]);
+    struct launch launch = { .argv = argv + 1, .environment = environment };
+    uint64_t signals = ~own_faults;
     /* Blocked before the start, so that none is lost; a blocked signal is kept even for a first
      * process. */
-    (void)pthread_sigmask(SIG_BLOCK, &signals, &before);
-    (void)fcntl(INIT_REPORT_FD, F_SETFD, FD_CLOEXEC);
+    (void)system_call(__NR_rt_sigprocmask, SIG_BLOCK, (long)&signals, (long)&launch.mask,
+                      sizeof(signals));
+    (void)system_call(__NR_fcntl, INIT_REPORT_FD, F_SETFD, FD_CLOEXEC, 0);
 
-    pid_t workload = -1;
-    int rc = strchr(argv[1], '/') != NULL ? spawn(argv[1], argv + 1, &before, &workload)
-                                          : spawn_from_path(argv + 1, &before, &workload);
-    if (rc != 0) {
-        report(INIT_FAILED, rc, argv[1]);
-        return rc == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
+    long workload = spawn(&launch);
+    if (workload < 0) {
+        report(INIT_FAILED, (int)-workload, argv[1]);
+        return workload == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
     }
     report(INIT_STARTED, 0, "");
-    return serve(workload, &signals);
+    return serve(workload, signals);
 }
