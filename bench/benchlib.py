@@ -2,6 +2,7 @@
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -14,6 +15,17 @@ import loadlib  # noqa: E402
 from loadlib import berthbox, cpu_s, rss_kib  # noqa: E402,F401
 
 BUILD = berthbox.BUILD
+
+
+def _leave(number, _frame):
+    """As an exception, so that whatever was started is ended; once, for timeout(1) sends its signal twice."""
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+for _number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(_number, _leave)
 
 
 def load():
@@ -51,6 +63,39 @@ def fdatasync_rate(directory, seconds=2.0):
 def percentile(values, part):
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def children_cpu_s(pid):
+    """Of everything that a process has started, and that has ended and was waited for."""
+    with open("/proc/%d/stat" % pid, encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+class Feed:
+    """The change feed of an installation: to learn of a change when it is there, without asking for it."""
+
+    def __init__(self, box):
+        self.connection = box.connection()
+        self.connection.request("GET", "/v1/events")
+        self.answer = self.connection.getresponse()
+        if self.answer.status != 200:
+            raise RuntimeError("/v1/events: %d" % self.answer.status)
+
+    def wait(self, workload, *states):
+        """Reads on until the workload is in one of the states, and says in which."""
+        while True:
+            line = self.answer.readline()
+            if not line:
+                raise RuntimeError("the feed ended")
+            if not line.startswith(b"data:") or workload.encode() not in line:
+                continue
+            event = json.loads(line[5:])
+            if event["type"] == "workload_changed" and event["data"]["state"] in states:
+                return event["data"]["state"]
+
+    def close(self):
+        self.connection.close()
 
 
 def prepare(box):
