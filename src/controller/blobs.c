@@ -16,6 +16,7 @@ struct blobs {
     char *dir; /* owned */
     int64_t quota_bytes;
     int64_t stored_bytes;
+    int64_t incoming_bytes; /* of uploads under way: they are stored next */
 };
 
 struct blob_writer {
@@ -110,9 +111,22 @@ enum err blobs_read(const struct blobs *blobs, const struct digest *digest, int 
     return ERR_OK;
 }
 
-enum err blob_writer_new(struct blobs *blobs, int64_t size_bytes_max, struct blob_writer **out,
-                         struct error *e)
+static enum err room_check(const struct blobs *blobs, int64_t more_bytes, struct error *e)
 {
+    if (more_bytes <= blobs->quota_bytes - blobs->stored_bytes - blobs->incoming_bytes)
+        return ERR_OK;
+    return err_set(e, ERR_LIMIT,
+                   "the store of uploads has no room for it (blob_quota_mib %lld): remove images, "
+                   "raise it, or wait for other uploads to end",
+                   (long long)(blobs->quota_bytes / (1024 * 1024)));
+}
+
+enum err blob_writer_new(struct blobs *blobs, int64_t size_bytes_max, int64_t announced_bytes,
+                         struct blob_writer **out, struct error *e)
+{
+    enum err rc = room_check(blobs, announced_bytes, e);
+    if (rc != ERR_OK)
+        return rc;
     char id[ID_TEXT_MAX];
     AUTO(arena) struct arena arena = { 0 };
     const char *path = arena_format(&arena, "%s/%s%s", blobs->dir, temporary_prefix,
@@ -136,8 +150,10 @@ void blob_writer_free(struct blob_writer *writer)
     if (writer == NULL)
         return;
     fd_close(writer->fd);
-    if (writer->path != NULL)
+    if (writer->path != NULL) { /* else it was published, and counts as stored */
         (void)unlink(writer->path);
+        writer->blobs->incoming_bytes -= writer->size_bytes;
+    }
     mem_free(writer->path);
     mem_free(writer);
 }
@@ -148,15 +164,13 @@ enum err blob_writer_add(struct blob_writer *writer, struct str bytes, struct er
     if (size_bytes > writer->size_bytes_max)
         return err_set(e, ERR_LIMIT, "the upload is larger than the %lld MiB allowed",
                        (long long)(writer->size_bytes_max / (1024 * 1024)));
-    if (writer->blobs->stored_bytes + size_bytes > writer->blobs->quota_bytes)
-        return err_set(e, ERR_LIMIT,
-                       "the store of uploads is full (blob_quota_mib %lld): remove "
-                       "images or raise it",
-                       (long long)(writer->blobs->quota_bytes / (1024 * 1024)));
-    enum err rc = fd_write_full(writer->fd, bytes.data, bytes.size, e);
+    enum err rc = room_check(writer->blobs, (int64_t)bytes.size, e);
+    if (rc == ERR_OK)
+        rc = fd_write_full(writer->fd, bytes.data, bytes.size, e);
     if (rc != ERR_OK)
         return rc;
     writer->size_bytes = size_bytes;
+    writer->blobs->incoming_bytes += (int64_t)bytes.size;
     (void)crypto_hash_sha256_update(&writer->hash, (const unsigned char *)bytes.data, bytes.size);
     return ERR_OK;
 }
@@ -194,6 +208,7 @@ enum err blob_writer_publish(struct blob_writer *writer, bool *is_new, struct er
         return err_errno(e, "%s", path);
     mem_free(writer->path);
     writer->path = NULL;
+    writer->blobs->incoming_bytes -= writer->size_bytes;
     if (*is_new)
         writer->blobs->stored_bytes += writer->size_bytes;
     return file_sync_parent(path, e);

@@ -26,9 +26,13 @@ int64_t blobs_bytes(const struct blobs *blobs); /* stored in all */
 
 /* An upload under way. */
 struct blob_writer;
-/* ERR_LIMIT: it would pass the quota. */
-enum err blob_writer_new(struct blobs *blobs, int64_t size_bytes_max, struct blob_writer **out,
-                         struct error *e) MUST_CHECK;
+/*
+ * The quota holds for what is stored and all uploads under way together. Bytes count as they come: what is
+ * only announced (0: nothing is) must fit now, but holds no room, or slow clients could take it all.
+ * ERR_LIMIT: no room.
+ */
+enum err blob_writer_new(struct blobs *blobs, int64_t size_bytes_max, int64_t announced_bytes,
+                         struct blob_writer **out, struct error *e) MUST_CHECK;
 enum err blob_writer_add(struct blob_writer *writer, struct str bytes, struct error *e) MUST_CHECK;
 /* Nothing more comes. Checks against `expected` (all zero: any) and makes the bytes durable. */
 enum err blob_writer_seal(struct blob_writer *writer, const struct digest *expected,

@@ -11,6 +11,14 @@ static void on_chunk(struct http_request *request, struct str bytes, void *arg)
         exchange->body_rc = blob_writer_add(exchange->writer, bytes, &exchange->body_error);
 }
 
+/* 0: it comes in chunks, of whatever size. A length too large is the body limit's to refuse. */
+static int64_t announced_bytes(struct http_request *request)
+{
+    int64_t size = 0;
+    struct str text = http_request_field(request, "content-length");
+    return text.size > 0 && str_to_i64(text, 0, INT64_MAX, &size) ? size : 0;
+}
+
 void body_start(struct exchange *exchange, struct http_request *request)
 {
     struct server *server = exchange->server;
@@ -20,7 +28,7 @@ void body_start(struct exchange *exchange, struct http_request *request)
     enum err rc = api_handle(&exchange->request, &context, &exchange->result, &e);
     if (rc == ERR_OK)
         rc = blob_writer_new(server->berthd->blobs, (int64_t)exchange->result.store_body.bytes_max,
-                             &exchange->writer, &e);
+                             announced_bytes(request), &exchange->writer, &e);
     if (rc != ERR_OK) {
         exchange_refuse(exchange, &e);
         return;

@@ -15,7 +15,7 @@ static enum err put(struct blobs *blobs, struct str bytes, const struct digest *
     AUTO(blob_writer) struct blob_writer *writer = NULL;
     struct error e = { 0 };
     int64_t size = 0;
-    CHECK_OK("new", blob_writer_new(blobs, 1024 * 1024 * 8, &writer, &e), &e);
+    CHECK_OK("new", blob_writer_new(blobs, 1024 * 1024 * 8, 0, &writer, &e), &e);
     enum err rc = blob_writer_add(writer, bytes, &e);
     if (rc == ERR_OK)
         rc = blob_writer_seal(writer, expected, digest, &size, &e);
@@ -55,7 +55,7 @@ static void test_is_there_only_when_published(void **state)
     int64_t size = 0;
     bool is_new = false;
     CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
-    CHECK_OK("new", blob_writer_new(blobs, 1024, &writer, &e), &e);
+    CHECK_OK("new", blob_writer_new(blobs, 1024, 0, &writer, &e), &e);
     CHECK_OK("add", blob_writer_add(writer, STR("abc"), &e), &e);
     CHECK_OK("seal", blob_writer_seal(writer, &any, &digest, &size, &e), &e);
     CHECK("sealed is not there", !blobs_has(blobs, &digest) && blobs_bytes(blobs) == 0);
@@ -85,6 +85,55 @@ static void test_refusals(void **state)
     CHECK("quota", put(blobs, (struct str){ large, sizeof(large) }, &any, &digest) == ERR_LIMIT);
     CHECK("nothing was stored", blobs_bytes(blobs) == 0 && !blobs_has(blobs, &abc));
     CHECK("absent", blobs_read(blobs, &abc, &fd, &size, NULL) == ERR_NOT_FOUND && fd == -1);
+}
+
+/* Many uploads at once share the room that one would have had alone. */
+static void test_uploads_together_keep_the_quota(void **state)
+{
+    (void)state;
+    enum { WRITERS = 4, PIECE = 96 * 1024, QUOTA = 1024 * 1024 };
+    static char piece[PIECE];
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(blobs) struct blobs *blobs = NULL;
+    struct blob_writer *writers[WRITERS] = { 0 };
+    struct error e = { 0 };
+    int64_t added = 0;
+    enum err rc = ERR_OK;
+    CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
+    for (size_t i = 0; i < WRITERS; i++)
+        CHECK_OK("new", blob_writer_new(blobs, QUOTA, QUOTA, &writers[i], &e), &e);
+    for (size_t i = 0; rc == ERR_OK; i = (i + 1) % WRITERS) {
+        rc = blob_writer_add(writers[i], (struct str){ piece, sizeof(piece) }, &e);
+        added += rc == ERR_OK ? PIECE : 0;
+    }
+    CHECK("refused for the quota", rc == ERR_LIMIT && strstr(e.text, "blob_quota_mib") != NULL);
+    CHECK("not before it is full", added <= QUOTA && added + PIECE > QUOTA);
+    struct blob_writer *late = NULL;
+    CHECK("nor is more begun", blob_writer_new(blobs, QUOTA, PIECE, &late, &e) == ERR_LIMIT);
+    for (size_t i = 0; i < WRITERS; i++)
+        blob_writer_free(writers[i]);
+    CHECK_OK("their room comes back", blob_writer_new(blobs, QUOTA, QUOTA, &late, &e), &e);
+    blob_writer_free(late);
+}
+
+static void test_published_bytes_count_once(void **state)
+{
+    (void)state;
+    enum { HALF = 512 * 1024 };
+    static char bytes[HALF];
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(blobs) struct blobs *blobs = NULL;
+    struct digest digest;
+    struct error e = { 0 };
+    CHECK_OK("open", blobs_open(dir.path, 1, &blobs, &e), &e);
+    CHECK("half", put(blobs, (struct str){ bytes, HALF }, &any, &digest) == ERR_OK);
+    CHECK("again", put(blobs, (struct str){ bytes, HALF }, &any, &digest) == ERR_OK);
+    bytes[0] = 1;
+    CHECK("the other half", put(blobs, (struct str){ bytes, HALF }, &any, &digest) == ERR_OK);
+    CHECK("full", blobs_bytes(blobs) == 2 * (int64_t)HALF);
+    CHECK("no byte more", put(blobs, STR("x"), &any, &digest) == ERR_LIMIT);
+    blobs_remove(blobs, &digest);
+    CHECK("room again", put(blobs, STR("x"), &any, &digest) == ERR_OK);
 }
 
 static void test_interrupted_upload_leaves_nothing(void **state)
@@ -140,6 +189,8 @@ int main(void)
         cmocka_unit_test(test_put_and_get),
         cmocka_unit_test(test_is_there_only_when_published),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_uploads_together_keep_the_quota),
+        cmocka_unit_test(test_published_bytes_count_once),
         cmocka_unit_test(test_interrupted_upload_leaves_nothing),
         cmocka_unit_test(test_collect),
     };
