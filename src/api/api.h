@@ -71,6 +71,7 @@ struct api_context {
     struct wall wall;
     struct arena *arena; /* of the request: lives until it is answered */
     struct str version;  /* of the program */
+    struct str openapi;  /* what api_openapi says: the same for all, so the server keeps it */
     const struct api_ops *ops;
 };
 
@@ -223,7 +224,8 @@ void api_problem(const struct error *e, struct api_answer *answer);
 void api_protocol_problem(unsigned status, const char *title, const char *detail,
                           struct api_answer *answer);
 
-/* The OpenAPI 3.1 document of all routes, made from the tables; the same bytes every time. */
+/* The OpenAPI 3.1 document of all routes, made from the tables; the same bytes every time. It takes some
+ * milliseconds: for a program's start. */
 void api_openapi(struct str version, struct buf *out);
 
 #endif

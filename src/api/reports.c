@@ -230,7 +230,7 @@ enum err get_openapi(struct call *c, struct error *e)
 {
     (void)e;
     call_text(c, "application/json");
-    api_openapi(c->context->version, &c->answer->body);
+    buf_add_str(&c->answer->body, c->context->openapi);
     return ERR_OK;
 }
 

@@ -56,6 +56,7 @@ struct server {
     struct tls_context *tls;
     struct http_server *http;
     struct api_ops ops;
+    struct buf openapi;                         /* the document, made once */
     struct id_map buckets;                      /* token -> struct rate_bucket */
     struct rate_bucket *first_bucket;           /* owned */
     struct exchange *first_query, **last_query; /* waiting for the list connection */

@@ -130,6 +130,7 @@ struct api_context exchange_context(struct exchange *exchange)
         .wall = clock_wall(),
         .arena = &exchange->arena,
         .version = STR(BERTH_VERSION),
+        .openapi = buf_str(&exchange->server->openapi),
         .ops = &exchange->server->ops,
     };
 }
@@ -660,6 +661,7 @@ enum err server_open(struct berthd *berthd, struct server **out, struct error *e
     server->last_query = &server->first_query;
     server->last_resolution = &server->first_resolution;
     server->published = engine_state(berthd->engine)->sequence;
+    api_openapi(STR(BERTH_VERSION), &server->openapi);
     server->ops = (struct api_ops){
         .arg = server,
         .new_id = op_new_id,
@@ -707,6 +709,7 @@ void server_close(struct server *server)
         server->first_bucket = next;
     }
     id_map_done(&server->buckets);
+    buf_done(&server->openapi);
     mem_free(server);
 }
 
