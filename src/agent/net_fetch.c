@@ -361,19 +361,38 @@ static void on_pull_ready(struct loop_watch *watch, uint32_t events)
         fetch_failed(fetch, e.text);
 }
 
+static bool is_listed(struct str host, const struct str_list *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (str_eq(hosts->items[i], host))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The host is a tenant's word. An operator of the controller may name it, which opens the networks of the
+ * site to it; that it may be this very machine, only an operator of the node can say.
+ */
 static void pull_start(struct fetch *fetch, const struct image_source_message *source)
 {
     struct network *network = fetch->fetches->network;
     AUTO(arena) struct arena arena = { 0 };
     struct error e = { 0 };
     path_make(fetch->fetches, "layout", fetch->result);
+    struct str host = image_registry(str_c(&arena, source->reference));
+    bool is_ours = is_listed(host, &network->options.registries);
     const struct image_pull_request request = {
         .reference = str_c(&arena, source->reference),
         .layout = fetch->result,
         .work_dir = arena_format(&arena, "%s/fetch", network->options.state_dir),
         .user = source->username.size > 0 ? str_c(&arena, source->username) : NULL,
         .password = source->password.size > 0 ? str_c(&arena, source->password) : NULL,
-        .is_plain_http = network->options.is_plain_http,
+        .egress = network->egress,
+        .reach = is_ours            ? REACH_NEAR
+                 : source->is_named ? REACH_PRIVATE
+                                    : REACH_PUBLIC,
+        .is_plain_http = is_ours && network->options.is_plain_http,
     };
     enum err rc = image_pull_start(&fetch->pull, &request, &e);
     if (rc == ERR_OK) {

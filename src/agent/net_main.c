@@ -16,6 +16,7 @@
 #include "os/sd_notify.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, CA_BYTES_MAX = 64 * 1024, TOKEN_MAX = 256 };
+enum { REGISTRIES_MAX = 64 };
 
 static const char default_state[] = "/var/lib/berth-agent";
 static const char default_identity[] = "/var/lib/berth/agent/identity";
@@ -24,6 +25,8 @@ static const char default_socket[] = "/run/berth/agentd.sock";
 struct arguments {
     const char *state_dir, *identity, *socket, *server, *token_file, *ca, *pin, *name, *user;
     unsigned agentd_uid;
+    struct str registries[REGISTRIES_MAX];
+    size_t registry_count;
     bool is_plain_http;
 };
 
@@ -47,7 +50,8 @@ static void print_help(void)
         "Options of run:\n"
         "  --socket PATH         of berth-agentd (default %s)\n"
         "  --agentd-uid UID      who must own it (default 0)\n"
-        "  --plain-http          registries without TLS, on a loopback or trusted network only\n"
+        "  --registry HOST[:PORT]  a registry that may be on this machine; may be repeated\n"
+        "  --plain-http          and these are asked without TLS\n"
         "  --help, --version\n\n"
         "Example: berth node join-token -q | ssh n1 berth-agent join --server ctl:7878 \\\n"
         "             --token-file - --ca ca.pem\n",
@@ -55,13 +59,21 @@ static void print_help(void)
 }
 
 static const struct option long_options[] = {
-    { "state", required_argument, NULL, 's' },      { "identity", required_argument, NULL, 'i' },
-    { "socket", required_argument, NULL, 'u' },     { "server", required_argument, NULL, 'S' },
-    { "token-file", required_argument, NULL, 't' }, { "ca", required_argument, NULL, 'c' },
-    { "pin", required_argument, NULL, 'p' },        { "name", required_argument, NULL, 'n' },
-    { "user", required_argument, NULL, 'U' },       { "agentd-uid", required_argument, NULL, 'a' },
-    { "plain-http", no_argument, NULL, 'H' },       { "help", no_argument, NULL, 'h' },
-    { "version", no_argument, NULL, 'V' },          { NULL, 0, NULL, 0 },
+    { "state", required_argument, NULL, 's' },
+    { "identity", required_argument, NULL, 'i' },
+    { "socket", required_argument, NULL, 'u' },
+    { "server", required_argument, NULL, 'S' },
+    { "token-file", required_argument, NULL, 't' },
+    { "ca", required_argument, NULL, 'c' },
+    { "pin", required_argument, NULL, 'p' },
+    { "name", required_argument, NULL, 'n' },
+    { "user", required_argument, NULL, 'U' },
+    { "agentd-uid", required_argument, NULL, 'a' },
+    { "registry", required_argument, NULL, 'r' },
+    { "plain-http", no_argument, NULL, 'H' },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, 'V' },
+    { NULL, 0, NULL, 0 },
 };
 
 static bool parse_number(const char *text, int64_t max, unsigned *out)
@@ -94,6 +106,8 @@ static int parse_options(int argc, char **argv, struct arguments *out)
         }
         if (c == 'H') {
             out->is_plain_http = true;
+        } else if (c == 'r' && out->registry_count < REGISTRIES_MAX) {
+            out->registries[out->registry_count++] = str_of(optarg);
         } else if (c > 0 && (size_t)c < COUNT_OF(texts) && texts[c] != NULL) {
             *texts[c] = optarg;
         } else if (c != 'a' || !parse_number(optarg, UINT32_MAX, &out->agentd_uid)) {
@@ -207,11 +221,13 @@ static void on_signal(struct loop_watch *watch, uint32_t events)
         network_stop(watch->arg);
 }
 
-static enum err run_network(const struct arguments *arguments, struct error *e)
+static enum err run_network(struct arguments *arguments, struct error *e)
 {
     const struct network_options options = { .state_dir = arguments->state_dir,
                                              .socket = arguments->socket,
                                              .agentd_uid = arguments->agentd_uid,
+                                             .registries = { arguments->registries,
+                                                             arguments->registry_count },
                                              .is_plain_http = arguments->is_plain_http };
     sigset_t set;
     (void)sigemptyset(&set);

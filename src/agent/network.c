@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/node_facts.h"
+#include "net/egress.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/log.h"
@@ -696,6 +697,8 @@ enum err network_open(const struct network_options *options, struct network **ou
     network->heartbeat_s = HEARTBEAT_DEFAULT_S;
     enum err rc = net_identity_load(options->state_dir, &network->identity, e);
     if (rc == ERR_OK)
+        rc = egress_find(&network->arena, &network->egress, e);
+    if (rc == ERR_OK)
         rc = loop_new(&network->loop, e);
     if (rc != ERR_OK)
         return rc;
@@ -744,5 +747,6 @@ void network_free(struct network *network)
     vec_done(&network->observed);
     vec_done(&network->assembling);
     net_identity_done(&network->identity);
+    arena_done(&network->arena);
     mem_free(network);
 }

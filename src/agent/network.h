@@ -22,10 +22,11 @@ struct net_logs;
 struct net_streams;
 
 struct network_options {
-    const char *state_dir; /* of this half, its own uid's: identity, things being fetched */
-    const char *socket;    /* of the privileged half */
-    unsigned agentd_uid;   /* who must be at the other end: 0 but for tests */
-    bool is_plain_http;    /* registries without TLS: tests and loopback mirrors only */
+    const char *state_dir;      /* of this half, its own uid's: identity, things being fetched */
+    const char *socket;         /* of the privileged half */
+    unsigned agentd_uid;        /* who must be at the other end: 0 but for tests */
+    struct str_list registries; /* named by this node's operator: they may be on the node itself */
+    bool is_plain_http;         /* and these are asked without TLS */
 };
 
 struct network {
@@ -70,6 +71,8 @@ struct network {
     struct loop_timer renew;
     struct buf renew_key; /* owned: of the certificate being asked for */
 
+    struct arena arena;
+    const char *egress;          /* berth-egress, in the arena */
     struct net_fetches *fetches; /* owned */
     struct net_logs *logs;       /* owned */
     struct net_streams *streams; /* owned */

@@ -17,6 +17,7 @@ struct config {
     struct str_list names;  /* DNS names and addresses in the server certificate */
     struct str certificate; /* bring your own: paths of PEM files; "" uses our CA's */
     struct str certificate_key;
+    struct str_list registries;            /* the only ones, if there are any; they may be near */
     struct str_list plain_http_registries; /* host:port, on the loopback */
     struct str log_level;                  /* debug, info, warning, error */
     int64_t hello_s;                       /* within which a link says who it is */

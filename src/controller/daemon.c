@@ -392,6 +392,7 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
         .blobs = berthd->blobs,
         .logs = berthd->logs,
         .version = BERTH_VERSION,
+        .registries = { &berthd->config.registries, &berthd->config.plain_http_registries },
         .strangers = { .patience_s = berthd->config.hello_s,
                        .max = berthd->config.strangers,
                        .max_per_address = berthd->config.strangers_per_address },

@@ -474,11 +474,35 @@ static bool source_blob(struct str source, struct digest *out)
                       out->bytes, DIGEST_BYTES);
 }
 
+/* By digest: a tag may have moved since the image was named. */
+static void source_registry(const struct session *session, const struct image *image,
+                            struct arena *arena, struct buf *password,
+                            struct image_source_message *out)
+{
+    const struct nodes *nodes = session->nodes;
+    const struct credential *credential = credential_of(engine_state(nodes->o.engine), image);
+    enum reach reach = REACH_PUBLIC;
+    struct error e = { 0 };
+    if (registry_judge(image->r.source, &nodes->o.registries, &reach, &e) != ERR_OK) {
+        /* It was named before an operator said so. */
+        out->kind = IMAGE_SOURCE_NONE;
+        out->detail = str_copy(arena, str_of(e.text));
+        return;
+    }
+    out->kind = IMAGE_SOURCE_REGISTRY;
+    out->is_named = reach > REACH_PUBLIC;
+    out->reference = str_of(registry_by_digest(image->r.source, &image->r.manifest, arena));
+    if (credential != NULL &&
+        keys_open(nodes->o.keys, credential->r.sealed, password, NULL) == ERR_OK) {
+        out->username = credential->r.username;
+        out->password = buf_str(password);
+    }
+}
+
 static void on_image_wanted(struct session *session, const void *message)
 {
     const struct image_wanted_message *wanted = message;
-    struct nodes *nodes = session->nodes;
-    const struct state *state = engine_state(nodes->o.engine);
+    const struct state *state = engine_state(session->nodes->o.engine);
     const struct node *node = state_node(state, session->node);
     struct image_source_message source = { .manifest = wanted->manifest };
     AUTO(buf) struct buf password = { 0 };
@@ -494,15 +518,7 @@ static void on_image_wanted(struct session *session, const void *message)
         source.kind = IMAGE_SOURCE_BLOB;
         source.size_bytes = image->r.size_bytes;
     } else {
-        const struct credential *credential = credential_of(state, image);
-        source.kind = IMAGE_SOURCE_REGISTRY;
-        /* By digest: a tag may have moved since the image was named. */
-        source.reference = str_of(registry_by_digest(image->r.source, &image->r.manifest, &arena));
-        if (credential != NULL &&
-            keys_open(nodes->o.keys, credential->r.sealed, &password, NULL) == ERR_OK) {
-            source.username = credential->r.username;
-            source.password = buf_str(&password);
-        }
+        source_registry(session, image, &arena, &password, &source);
     }
     session_send(session, MESSAGE_IMAGE_SOURCE, &source);
     if (password.size > 0)

@@ -13,6 +13,7 @@
 #include "controller/desired.h"
 #include "controller/keys.h"
 #include "controller/logstore.h"
+#include "controller/registry.h"
 #include "controller/strangers.h"
 #include "engine/engine.h"
 #include "net/link.h"
@@ -28,6 +29,7 @@ struct nodes_options {
     struct blobs *blobs;
     struct logstore *logs;
     const char *version;
+    struct registry_rules registries;
     struct strangers_limits strangers; /* links that nobody has said hello on */
     /* Something was decided: a turn of the engine is due. */
     void (*on_decided)(void *arg);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/egress.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "wire/json_read.h"
@@ -62,6 +63,29 @@ bool registry_is_plain(struct str reference, const struct str_list *hosts)
             return is_loopback(host);
     }
     return false;
+}
+
+static bool is_listed(struct str host, const struct str_list *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (str_eq(hosts->items[i], host))
+            return true;
+    }
+    return false;
+}
+
+enum err registry_judge(struct str reference, const struct registry_rules *rules, enum reach *reach,
+                        struct error *e)
+{
+    struct str host = registry_host(reference);
+    bool is_named = is_listed(host, rules->named) || is_listed(host, rules->plain);
+    if (!is_named && rules->named->count > 0)
+        return err_cause(e, ERR_DENIED, CAUSE_NOT_PERMITTED,
+                         "images may not come from %.*s: operators name the registries that are "
+                         "allowed",
+                         STR_ARG(host));
+    *reach = is_named ? REACH_NEAR : REACH_PUBLIC;
+    return ERR_OK;
 }
 
 enum err registry_check_plain(const struct str_list *hosts, struct error *e)
@@ -220,7 +244,11 @@ static enum err ask(const struct session *session, const char *reference, bool i
     AUTO(process_result) struct process_result result = { 0 };
     environment_fill(session, environment);
     const struct process_run run = {
-        .spec = { .argv = argv, .env = environment, .dir = session->dir },
+        .spec = { .argv = egress_argv(session->request->egress, session->request->reach,
+                                      registry_host(str_of(session->request->reference)), argv,
+                                      session->arena),
+                  .env = environment,
+                  .dir = session->dir },
         .output_max = ANSWER_BYTES_MAX,
         .timeout_ms = TIMEOUT_MS,
     };

@@ -7,6 +7,7 @@
 
 #include "controller/exchange.h"
 #include "controller/registry.h"
+#include "net/egress.h"
 
 enum { RESOLUTIONS_MAX = 32 };
 
@@ -52,9 +53,14 @@ static enum err request_fill(struct resolution *resolution, struct berthd *berth
         .is_plain_http =
             registry_is_plain(resolve->reference, &berthd->config.plain_http_registries),
     };
-    if (credential == NULL)
-        return ERR_OK;
-    enum err rc = keys_open(berthd->keys, credential->r.sealed, &resolution->password, e);
+    const struct registry_rules rules = { &berthd->config.registries,
+                                          &berthd->config.plain_http_registries };
+    enum err rc = registry_judge(resolve->reference, &rules, &resolution->request.reach, e);
+    if (rc == ERR_OK)
+        rc = egress_find(&resolution->arena, &resolution->request.egress, e);
+    if (rc != ERR_OK || credential == NULL)
+        return rc;
+    rc = keys_open(berthd->keys, credential->r.sealed, &resolution->password, e);
     resolution->request.username = str_copy(&resolution->arena, credential->r.username);
     resolution->request.password = buf_str(&resolution->password);
     return rc;

@@ -230,6 +230,7 @@ static const struct field image_source_fields[] = {
     { F(DIGEST, blob) },
     { F(I64, size_bytes), .min = 0, .max = INT64_MAX },
     { F(STR, reference), .max = TEXT_MAX },
+    { F(BOOL, is_named) },
     { F(STR, username), .max = TEXT_MAX },
     { F(STR, password), .max = 4096, .flags = FIELD_SECRET },
     { F(STR, detail), .max = TEXT_MAX },

@@ -145,6 +145,7 @@ struct image_source_message {
     struct digest blob; /* what to open */
     int64_t size_bytes;
     struct str reference;
+    bool is_named;                 /* by an operator: it may be on a network of the site */
     struct str username, password; /* for this fetch only; never stored */
     struct str detail;             /* IMAGE_SOURCE_NONE: why */
 };

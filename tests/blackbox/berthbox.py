@@ -171,8 +171,8 @@ class Feed:
 class Node:
     """A node of an installation: both halves of its agent, with state of their own."""
 
-    def __init__(self, box, name, gpu, *options):
-        self.box, self.name, self.gpu, self.options = box, name, gpu, options
+    def __init__(self, box, name, gpu, *options, net=()):
+        self.box, self.name, self.gpu, self.options, self.net = box, name, gpu, options, net
         self.dir = os.path.join(box.dir, name)
         self.run = "/run/berth-box-%s-%s" % (os.path.basename(box.dir)[-8:], name)
         self.cgroup = "/" + os.path.basename(self.run)
@@ -204,7 +204,7 @@ class Node:
             self.name + "-agent.log",
             ["setpriv", "--reuid", str(AGENT_UID), "--regid", str(AGENT_UID), "--clear-groups",
              self.box.program("berth-agent"), "run", "--state", os.path.join(self.dir, "net"),
-             "--socket", self.socket])
+             "--socket", self.socket, *self.net])
 
     def start(self):
         self.start_agentd()
@@ -362,8 +362,8 @@ class Box:
         except (OSError, http.client.HTTPException):
             return False
 
-    def node(self, name, gpu="sim:4xh100", *options):
-        node = Node(self, name, gpu, *options).join().start()
+    def node(self, name, gpu="sim:4xh100", *options, net=()):
+        node = Node(self, name, gpu, *options, net=net).join().start()
         self.nodes.append(node)
         if not until(lambda: (lambda v: v.get("is_usable") and v["cpu_milli"] > 0)(self.node_view(name)), 30):
             raise RuntimeError("node %s does not get usable: %s" % (name, self.log(name + "-agentd.log")[-2000:]))

@@ -13,12 +13,19 @@
 #include <unistd.h>
 
 #include "agent/image/path.h"
+#include "net/egress.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/process.h"
 
-enum { REFERENCE_MAX = 512, SECRET_MAX = 8192, MESSAGES_MAX = 256 * 1024, ENV_MAX = 16 };
+enum {
+    REFERENCE_MAX = 512,
+    SECRET_MAX = 8192,
+    MESSAGES_MAX = 256 * 1024,
+    ENV_MAX = 16,
+    REASON_MAX = 150
+};
 
 struct image_pull {
     struct process process;
@@ -52,7 +59,7 @@ static enum err check_reference(const char *reference, struct error *e)
 }
 
 /* A first part with a dot, a colon or the name localhost is a registry; else it is the usual one. */
-static struct str registry_of(const char *reference)
+struct str image_registry(const char *reference)
 {
     struct str rest = str_of(reference);
     struct str first = str_cut(&rest, '/');
@@ -95,7 +102,7 @@ static enum err write_credentials(const struct image_pull *pull,
                                (int)pair.size);
     buf_reserve(&text, (size_t)size + REFERENCE_MAX + 64);
     buf_format(&text, "{\"auths\":{\"%.*s\":{\"auth\":\"%.*s\"}}}",
-               STR_ARG(registry_of(request->reference)), size, encoded.data);
+               STR_ARG(image_registry(request->reference)), size, encoded.data);
     return file_write_atomic(path, buf_str(&text), 0600, e);
 }
 
@@ -150,16 +157,21 @@ static enum err spawn(struct image_pull *pull, const struct image_pull_request *
         "copy",
         "--insecure-policy",
         "--quiet",
+        "--preserve-digests",
         "--authfile",
         arena_format(&arena, "%s/auth.json", pull->work),
         request->is_plain_http ? "--src-tls-verify=false" : "--src-tls-verify=true",
         arena_format(&arena, "docker://%s", request->reference),
-        arena_format(&arena, "oci:%s:image", pull->layout),
+        arena_format(&arena, "dir:%s", pull->layout),
         NULL,
     };
+    const char *const *all = argv;
+    if (request->egress != NULL)
+        all = egress_argv(request->egress, request->reach, image_registry(request->reference), argv,
+                          &arena);
     const int fds[] = { -1, -1, fd };
     const struct process_spec spec = {
-        .argv = argv,
+        .argv = all,
         .env = environment,
         .dir = pull->work,
         .fds = fds,
@@ -194,10 +206,10 @@ int image_pull_fd(const struct image_pull *pull)
     return pull->process.pidfd;
 }
 
-static int64_t bytes_in(const char *path)
+int64_t image_pull_bytes(const struct image_pull *pull)
 {
     int64_t bytes = 0;
-    DIR *dir = opendir(path);
+    DIR *dir = opendir(pull->layout);
     if (dir == NULL)
         return 0; /* not made yet */
     /* readdir's buffer belongs to this DIR alone: NOLINTNEXTLINE(concurrency-mt-unsafe) */
@@ -211,11 +223,96 @@ static int64_t bytes_in(const char *path)
     return bytes;
 }
 
-int64_t image_pull_bytes(const struct image_pull *pull)
+/* ---- from what skopeo calls a dir to a layout ------------------------------------------------ */
+
+/* A dir has blobs as <64 hex digits> and the manifest as manifest.json, byte for byte. */
+static bool is_blob_name(const char *name)
 {
-    char blobs[PATH_MAX + 16];
-    (void)snprintf(blobs, sizeof(blobs), "%s/blobs/sha256", pull->layout);
-    return bytes_in(pull->layout) + bytes_in(blobs); /* unfinished blobs lie in the former */
+    struct image_digest digest;
+    return hex_decode(str_of(name), digest.bytes, sizeof(digest.bytes));
+}
+
+static enum err move_blobs(int layout, struct error *e)
+{
+    AUTO(fd) int fd = openat(layout, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL)
+        return err_errno(e, "look at what was pulled");
+    (void)fd_take(&fd);
+    enum err rc = ERR_OK;
+    /* readdir's buffer belongs to this DIR alone: NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        char to[sizeof("blobs/sha256/") + IMAGE_DIGEST_HEX_MAX];
+        if (!is_blob_name(entry->d_name))
+            continue;
+        (void)snprintf(to, sizeof(to), "blobs/sha256/%.64s", entry->d_name);
+        if (renameat(layout, entry->d_name, layout, to) != 0)
+            rc = err_errno(e, "move a blob");
+    }
+    (void)closedir(dir); /* was only read */
+    return rc;
+}
+
+static enum err write_index(const struct image_pull *pull, struct str manifest,
+                            const struct image_digest *digest, struct error *e)
+{
+    char path[PATH_MAX + 16];
+    char type[IMAGE_TYPE_MAX];
+    char text[IMAGE_DIGEST_TEXT_MAX];
+    AUTO(buf) struct buf index = { 0 };
+    enum err rc = image_manifest_type(manifest, type, e);
+    if (rc != ERR_OK)
+        return rc;
+    buf_format(&index,
+               "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"%s\",\"digest\":\"%s\","
+               "\"size\":%zu}]}",
+               type, image_digest_text(digest, text), manifest.size);
+    (void)snprintf(path, sizeof(path), "%s/index.json", pull->layout);
+    rc = file_write_atomic(path, buf_str(&index), 0644, e);
+    if (rc != ERR_OK)
+        return rc;
+    (void)snprintf(path, sizeof(path), "%s/oci-layout", pull->layout);
+    return file_write_atomic(path, STR("{\"imageLayoutVersion\":\"1.0.0\"}"), 0644, e);
+}
+
+/* skopeo's "oci:" would write manifests of Docker's kind anew, and with another digest. */
+static enum err make_layout(const struct image_pull *pull, struct error *e)
+{
+    char path[PATH_MAX + 16];
+    char hex[IMAGE_DIGEST_HEX_MAX];
+    char to[sizeof("blobs/sha256/") + IMAGE_DIGEST_HEX_MAX];
+    AUTO(buf) struct buf manifest = { 0 };
+    AUTO(fd) int layout = open(pull->layout, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (layout < 0)
+        return err_errno(e, "open %s", pull->layout);
+    (void)snprintf(path, sizeof(path), "%s/manifest.json", pull->layout);
+    enum err rc = file_read(path, IMAGE_JSON_MAX, &manifest, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (mkdirat(layout, "blobs", 0755) != 0 || mkdirat(layout, "blobs/sha256", 0755) != 0)
+        return err_errno(e, "make the layout's directories");
+    rc = move_blobs(layout, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct image_digest digest = image_digest_of(manifest.data, manifest.size);
+    (void)snprintf(to, sizeof(to), "blobs/sha256/%s", image_digest_hex(&digest, hex));
+    if (renameat(layout, "manifest.json", layout, to) != 0)
+        return err_errno(e, "move the manifest");
+    return write_index(pull, buf_str(&manifest), &digest, e);
+}
+
+/* Of `time="..." level=fatal msg="WHY"` the why, and of a long one the end: the cause comes last. */
+static struct str reason_of(struct str line)
+{
+    static const struct str before = { "msg=\"", 5 };
+    const char *at = memmem(line.data, line.size, before.data, before.size);
+    if (at != NULL)
+        line = (struct str){ at + before.size, line.size - (size_t)(at - line.data) - before.size };
+    if (at != NULL && line.size > 0 && line.data[line.size - 1] == '"')
+        line.size--;
+    if (line.size > REASON_MAX)
+        line = (struct str){ line.data + line.size - REASON_MAX, REASON_MAX };
+    return line;
 }
 
 /* skopeo's last line, which names the reason. It prints no credentials, but may print the URL. */
@@ -236,7 +333,7 @@ static enum err tell_failure(const struct image_pull *pull, struct process_exit 
     }
     if (last.size == 0)
         return err_set(e, ERR_UNAVAILABLE, "skopeo ended with status %d", end.code);
-    last.size = MIN_OF(last.size, (size_t)240);
+    last = reason_of(last);
     return err_set(e, ERR_UNAVAILABLE, "%.*s", STR_ARG(last));
 }
 
@@ -258,6 +355,9 @@ enum err image_pull_poll(struct image_pull *pull, bool *is_done, struct error *e
         return err_set(e, rc, "%s", waiting.text);
     if (end.code != 0)
         return tell_failure(pull, end, e);
+    rc = make_layout(pull, e);
+    if (rc != ERR_OK)
+        return rc;
     pull->is_complete = true;
     *is_done = true;
     return ERR_OK;

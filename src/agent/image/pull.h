@@ -2,7 +2,8 @@
  * pull.h - fetches an image from a registry into an OCI layout, with skopeo as a child process.
  *
  * For the network half. The result is a directory that image_import (privileged half) reads; nothing
- * in it is trusted. Credentials go into a file of mode 0600 in a private directory that is removed
+ * in it is trusted. Manifests and blobs are as the registry has them, of whichever of the two kinds, OCI's
+ * or Docker's, so that digests stay what they are. Credentials go into a file of mode 0600 in a private directory that is removed
  * afterwards: never onto a command line, never into the environment.
  */
 #ifndef AGENT_IMAGE_PULL_H
@@ -11,6 +12,7 @@
 #include <sys/types.h>
 
 #include "agent/image/spec.h"
+#include "net/reach.h"
 
 struct image_pull_request {
     const char *reference; /* "registry/name:tag" or "...@sha256:..."; never starts with '-' */
@@ -19,11 +21,16 @@ struct image_pull_request {
     const char *user;      /* NULL: anonymous */
     const char *password;
     const char *skopeo; /* NULL: found in PATH */
+    const char *egress; /* berth-egress; NULL: without, for tests */
+    enum reach reach;   /* how near the registry's host may be */
     bool is_plain_http; /* registries on a loopback or trusted network; never the default */
     int64_t max_bytes;  /* the child is stopped when the layout grows beyond; 0: no limit */
 };
 
 struct image_pull; /* opaque: image/pull.c */
+
+/* "docker.io" of "debian:12". Borrowed from the reference, or static. */
+struct str image_registry(const char *reference);
 
 MUST_CHECK enum err image_pull_start(struct image_pull **out,
                                      const struct image_pull_request *request, struct error *e);

@@ -1,6 +1,7 @@
 #include "agent/image/spec.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -151,6 +152,21 @@ enum err image_index_parse(struct str json, const char *name, struct image_diges
         return rc;
     *manifest = digest;
     *is_index = IS_LISTED(text_of(found, "mediaType"), index_types);
+    return ERR_OK;
+}
+
+enum err image_manifest_type(struct str json, char out[IMAGE_TYPE_MAX], struct error *e)
+{
+    AUTO(json) json_t *root = NULL;
+    enum err rc = parse_object(json, "manifest", &root, e);
+    if (rc != ERR_OK)
+        return rc;
+    const char *type = text_of(root, "mediaType"); /* optional in OCI */
+    if (type[0] == '\0')
+        type = manifest_types[0];
+    if (!IS_LISTED(type, manifest_types))
+        return err_set(e, ERR_INVALID, "the manifest has the type \"%.100s\"", type);
+    (void)snprintf(out, IMAGE_TYPE_MAX, "%s", type);
     return ERR_OK;
 }
 

@@ -51,6 +51,9 @@ struct image_config {
 MUST_CHECK enum err image_index_parse(struct str json, const char *name,
                                       struct image_digest *manifest, bool *is_index,
                                       struct error *e);
+/* What an index has to call it: the kind of the two, OCI's or Docker's. */
+enum { IMAGE_TYPE_MAX = 80 };
+MUST_CHECK enum err image_manifest_type(struct str json, char out[IMAGE_TYPE_MAX], struct error *e);
 MUST_CHECK enum err image_manifest_parse(struct str json, struct image_manifest *out,
                                          struct error *e);
 /* The diff_ids of a configuration, lowest layer first. */

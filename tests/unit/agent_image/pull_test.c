@@ -74,12 +74,16 @@ static void read_seen(const struct world *world, struct buf *out)
     CHECK_OK("seen", file_read(world->seen, 65536, out, &e), &e);
 }
 
+#define BLOB "00000000000000000000000000000000000000000000000000000000000000ab"
+
 static const char good_script[] =
     "for a in \"$@\"; do echo \"arg $a\"; done >$seen\n"
     "env >>$seen\n"
     "stat -c 'mode %a' \"$HOME\" \"$HOME/auth.json\" >>$seen\n"
     "cat \"$HOME/auth.json\" >>$seen\n"
-    "mkdir -p $layout/blobs/sha256 && echo blob >$layout/blobs/sha256/x\n";
+    "mkdir -p $layout && echo blob >$layout/" BLOB "\n"
+    "printf '{\"mediaType\":\"application/vnd.docker.distribution.manifest.v2+json\"}' "
+    ">$layout/manifest.json; echo 'Directory Transport Version: 1.1' >$layout/version\n";
 
 static void credentials_travel_in_a_private_file(void **state)
 {
@@ -103,8 +107,44 @@ static void credentials_travel_in_a_private_file(void **state)
     CHECK("nowhere else", strstr(seen.data, "pa:ss") == NULL);
     CHECK("not ours", strstr(seen.data, "SECRET_OF_THE_AGENT") == NULL);
     CHECK("gone", count_left(&world) == 0);
-    char blob[256];
-    CHECK("kept", access(test_dir_path(&world.dir, "layout/blobs/sha256/x", blob), F_OK) == 0);
+    char path[256];
+    CHECK("kept", access(test_dir_path(&world.dir, "layout/blobs/sha256/" BLOB, path), F_OK) == 0);
+}
+
+/* Whatever kind it is of: written anew it would have another digest. */
+static void a_manifest_stays_byte_for_byte(void **state)
+{
+    (void)state;
+    struct error e;
+    AUTO(world) struct world world;
+    AUTO(buf) struct buf index = { 0 };
+    AUTO(buf) struct buf manifest = { 0 };
+    AUTO(buf) struct buf seen = { 0 };
+    static const char text[] =
+        "{\"mediaType\":\"application/vnd.docker.distribution.manifest.v2+json\"}";
+    struct image_digest digest = image_digest_of(text, sizeof(text) - 1);
+    char hex[IMAGE_DIGEST_HEX_MAX];
+    char name[100];
+    char path[256];
+    world_init(&world, good_script);
+    const struct image_pull_request request = { .reference = "registry.test/app:1" };
+    CHECK_OK("pull", pull(&world, &request, &e), &e);
+    (void)snprintf(name, sizeof(name), "layout/blobs/sha256/%s", image_digest_hex(&digest, hex));
+    CHECK_OK("manifest", file_read(test_dir_path(&world.dir, name, path), 4096, &manifest, &e), &e);
+    CHECK("same bytes", str_is(buf_str(&manifest), text));
+    CHECK_OK("index",
+             file_read(test_dir_path(&world.dir, "layout/index.json", path), 4096, &index, &e), &e);
+    CHECK("named by its digest", strstr(index.data, hex) != NULL);
+    CHECK("and its kind", strstr(index.data, "vnd.docker.distribution.manifest.v2+json") != NULL);
+    CHECK("a layout", access(test_dir_path(&world.dir, "layout/oci-layout", path), F_OK) == 0);
+    read_seen(&world, &seen);
+    CHECK("asked for", strstr(seen.data, "arg --preserve-digests\n") != NULL);
+
+    AUTO(world) struct world strange;
+    world_init(&strange,
+               "mkdir -p $layout; printf '{\"mediaType\":\"text/x\"}' >$layout/manifest.json");
+    CHECK("another kind", pull(&strange, &request, &e) == ERR_INVALID);
+    CHECK("leaves nothing", access(strange.layout, F_OK) != 0 && count_left(&strange) == 0);
 }
 
 static void without_credentials_there_are_none(void **state)
@@ -143,8 +183,8 @@ static void too_large_an_image_is_stopped(void **state)
     (void)state;
     struct error e;
     AUTO(world) struct world world;
-    world_init(&world, "mkdir -p $layout/blobs/sha256; head -c 100000 /dev/zero "
-                       ">$layout/blobs/sha256/x; exec sleep 1000");
+    world_init(&world, "mkdir -p $layout; head -c 100000 /dev/zero "
+                       ">$layout/x; exec sleep 1000");
     const struct image_pull_request request = { .reference = "debian:12", .max_bytes = 50000 };
     CHECK("stopped", pull(&world, &request, &e) == ERR_LIMIT);
     CHECK("gone", access(world.layout, F_OK) != 0 && count_left(&world) == 0);
@@ -210,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(credentials_travel_in_a_private_file),
+        cmocka_unit_test(a_manifest_stays_byte_for_byte),
         cmocka_unit_test(without_credentials_there_are_none),
         cmocka_unit_test(failures_say_why_and_leave_nothing),
         cmocka_unit_test(too_large_an_image_is_stopped),

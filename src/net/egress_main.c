@@ -1,0 +1,343 @@
+/*
+ * berth-egress - runs a program that asks the network for what a stranger has named, and decides about
+ * each of its connections by the address, after names were resolved: redirections, and names that
+ * change their mind, lead nowhere else.
+ *
+ *   berth-egress REACH HOST[:PORT] PROGRAM [ARGUMENT...]
+ *
+ * Public addresses are open to the program, and those of HOST as near as REACH says (net/reach.h), when
+ * an operator has named it; the name servers of this machine at port 53; and a proxy that the
+ * operator's environment names. It works by a seccomp filter that asks us about every connect(). We
+ * look at the address where it lies in the program's memory: a program that wanted to could change it
+ * behind our back. This is not for hostile programs, but for honest ones that are told where to go.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "net/reach.h"
+#include "os/fd.h"
+#include "os/file.h"
+
+enum {
+    ARG_REACH = 1,
+    ARG_HOST,
+    ARG_PROGRAM,
+    HOST_MAX = 256,
+    ADDRESSES_MAX = 64,
+    DNS_PORT = 53,
+    RESOLV_BYTES_MAX = 64 * 1024,
+    CANNOT_START = 127,
+    SIGNALLED = 128,
+};
+
+struct egress {
+    enum reach reach; /* of `named` */
+    struct sockaddr_storage named[ADDRESSES_MAX];
+    size_t named_count;
+    struct sockaddr_storage proxies[ADDRESSES_MAX];
+    size_t proxy_count;
+    struct sockaddr_storage servers[ADDRESSES_MAX]; /* of names */
+    size_t server_count;
+    struct ifaddrs *own; /* owned */
+};
+
+static int fail(const char *what)
+{
+    (void)fprintf(stderr, "berth-egress: %s: %s\n", what, strerrordesc_np(errno));
+    return CANNOT_START;
+}
+
+/* ---- who is who ----------------------------------------------------------------------------- */
+
+/* "host", "host:port", "[v6]:port": the host. */
+static void host_of(const char *text, char out[HOST_MAX])
+{
+    struct str host = str_of(text);
+    const char *end = strchr(text, ']');
+    const char *colon = strrchr(text, ':');
+    if (text[0] == '[' && end != NULL)
+        host = (struct str){ text + 1, (size_t)(end - text) - 1 };
+    else if (colon != NULL && colon == strchr(text, ':'))
+        host.size = (size_t)(colon - text);
+    host.size = MIN_OF(host.size, (size_t)HOST_MAX - 1);
+    memcpy(out, host.data, host.size);
+    out[host.size] = '\0';
+}
+
+static void resolve(const char *host, struct sockaddr_storage *out, size_t *count)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(host, NULL, &hints, &found) != 0)
+        return; /* the program will find out as well, and say so */
+    for (const struct addrinfo *a = found; a != NULL && *count < ADDRESSES_MAX; a = a->ai_next)
+        memcpy(&out[(*count)++], a->ai_addr, a->ai_addrlen);
+    freeaddrinfo(found);
+}
+
+/* The usual variables: "http://host:port", or without the scheme. */
+static void find_proxies(struct egress *egress)
+{
+    static const char *const variables[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
+                                             "https_proxy" };
+    for (size_t i = 0; i < COUNT_OF(variables); i++) {
+        const char *value = getenv(variables[i]); /* NOLINT(concurrency-mt-unsafe): one thread */
+        char host[HOST_MAX];
+        char text[HOST_MAX];
+        if (value == NULL || value[0] == '\0')
+            continue;
+        const char *slashes = strstr(value, "//");
+        const char *begin = slashes != NULL ? slashes + 2 : value;
+        const char *at = strchr(begin, '@');
+        begin = at != NULL ? at + 1 : begin;
+        size_t size = MIN_OF(strcspn(begin, "/"), sizeof(text) - 1);
+        memcpy(text, begin, size);
+        text[size] = '\0';
+        host_of(text, host);
+        resolve(host, egress->proxies, &egress->proxy_count);
+    }
+}
+
+static void add_server(struct egress *egress, struct str text)
+{
+    char address[INET6_ADDRSTRLEN] = "";
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    struct str host = str_cut(&text, '%');
+    if (host.size >= sizeof(address) || egress->server_count == ADDRESSES_MAX)
+        return;
+    memcpy(address, host.data, host.size);
+    if (inet_pton(AF_INET, address, &v4.sin_addr) == 1)
+        memcpy(&egress->servers[egress->server_count++], &v4, sizeof(v4));
+    else if (inet_pton(AF_INET6, address, &v6.sin6_addr) == 1)
+        memcpy(&egress->servers[egress->server_count++], &v6, sizeof(v6));
+}
+
+static void find_servers(struct egress *egress)
+{
+    AUTO(buf) struct buf text = { 0 };
+    if (file_read("/etc/resolv.conf", RESOLV_BYTES_MAX, &text, NULL) != ERR_OK)
+        buf_add_text(&text, "nameserver 127.0.0.1\nnameserver ::1\n"); /* as resolvers do */
+    struct str rest = buf_str(&text);
+    while (rest.size > 0) {
+        struct str line = str_cut(&rest, '\n');
+        static const struct str word = { "nameserver", 10 };
+        if (!str_starts(line, word))
+            continue;
+        line = (struct str){ line.data + word.size, line.size - word.size };
+        while (line.size > 0 && (line.data[0] == ' ' || line.data[0] == '\t'))
+            line = (struct str){ line.data + 1, line.size - 1 };
+        size_t size = 0;
+        while (size < line.size && strchr(" \t\r#;", line.data[size]) == NULL)
+            size++;
+        add_server(egress, (struct str){ line.data, size });
+    }
+}
+
+/* ---- what is allowed ------------------------------------------------------------------------ */
+
+static bool is_among(const struct sockaddr *address, const struct sockaddr_storage *list,
+                     size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (reach_same_address(address, (const struct sockaddr *)&list[i]))
+            return true;
+    }
+    return false;
+}
+
+static unsigned port_of(const struct sockaddr *address)
+{
+    struct sockaddr_in v4; /* the port is at the same place in both */
+    memcpy(&v4, address, sizeof(v4));
+    return ntohs(v4.sin_port);
+}
+
+static bool is_allowed(const struct egress *egress, const struct sockaddr *address)
+{
+    if (address->sa_family == AF_UNSPEC || address->sa_family == AF_NETLINK)
+        return true; /* undoing a connect; asking the kernel for routes */
+    if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
+        return false;
+    if (port_of(address) == DNS_PORT && is_among(address, egress->servers, egress->server_count))
+        return true;
+    if (is_among(address, egress->proxies, egress->proxy_count))
+        return true;
+    enum reach reach = reach_of_with(address, egress->own);
+    return reach == REACH_PUBLIC ||
+           (reach <= egress->reach && is_among(address, egress->named, egress->named_count));
+}
+
+/* The address of a connect() that waits for us; false: it cannot be read. */
+static bool read_address(const struct seccomp_notif *asked, struct sockaddr_storage *out)
+{
+    char path[64];
+    size_t size = (size_t)asked->data.args[2];
+    (void)snprintf(path, sizeof(path), "/proc/%u/mem", asked->pid);
+    AUTO(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || size < sizeof(sa_family_t) || size > sizeof(*out))
+        return false;
+    memset(out, 0, sizeof(*out));
+    return pread(fd, out, size, (off_t)asked->data.args[1]) == (ssize_t)size;
+}
+
+static void answer(const struct egress *egress, int listener, struct seccomp_notif *asked,
+                   struct seccomp_notif_resp *reply)
+{
+    struct sockaddr_storage address;
+    memset(asked, 0, sizeof(*asked));
+    if (seccomp_notify_receive(listener, asked) != 0)
+        return; /* it was interrupted, or it is gone */
+    bool is_good =
+        read_address(asked, &address) && is_allowed(egress, (const struct sockaddr *)&address);
+    *reply = (struct seccomp_notif_resp){ .id = asked->id };
+    if (is_good)
+        reply->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    else
+        reply->error = -EACCES;
+    if (seccomp_notify_id_valid(listener, asked->id) == 0)
+        (void)seccomp_notify_respond(listener, reply); /* it may have been killed */
+}
+
+/* ---- a descriptor from the child to us ------------------------------------------------------ */
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static bool send_fd(int to, int fd)
+{
+    union control control = { 0 };
+    char byte = 0;
+    struct iovec part = { &byte, 1 };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof(control.bytes) };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+    return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
+}
+
+static bool receive_fd(int from, int *out)
+{
+    union control control = { 0 };
+    char byte = 0;
+    struct iovec part = { &byte, 1 };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof(control.bytes) };
+    if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != 1)
+        return false;
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head == NULL || head->cmsg_type != SCM_RIGHTS)
+        return false;
+    memcpy(out, CMSG_DATA(head), sizeof(*out));
+    return true;
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+static int load_filter(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    int fd = -1;
+    if (filter == NULL)
+        return -1;
+    if (seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0) == 0 &&
+        seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0) == 0 &&
+        seccomp_load(filter) == 0)
+        fd = seccomp_notify_fd(filter);
+    seccomp_release(filter);
+    return fd;
+}
+
+static int run_program(int to_parent, char **argv)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+        return fail("tie the program to us");
+    int listener = load_filter();
+    if (listener < 0)
+        return fail("install the filter");
+    if (!send_fd(to_parent, listener))
+        return fail("hand over the filter");
+    fd_close(listener);
+    fd_close(to_parent);
+    (void)execvp(argv[0], argv);
+    return fail(argv[0]);
+}
+
+static int supervise(const struct egress *egress, int listener, pid_t child)
+{
+    struct seccomp_notif *asked = NULL;
+    struct seccomp_notif_resp *reply = NULL;
+    if (seccomp_notify_alloc(&asked, &reply) != 0)
+        return fail("get memory");
+    for (;;) {
+        struct pollfd ready = { .fd = listener, .events = POLLIN };
+        if (poll(&ready, 1, -1) < 0 && errno != EINTR)
+            break;
+        if ((ready.revents & POLLIN) != 0)
+            answer(egress, listener, asked, reply);
+        else if ((ready.revents & (POLLHUP | POLLERR)) != 0)
+            break; /* nobody is left who could ask */
+    }
+    seccomp_notify_free(asked, reply);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALLED + WTERMSIG(status);
+}
+
+int main(int argc, char **argv)
+{
+    struct egress egress = { .reach = REACH_PUBLIC };
+    char host[HOST_MAX];
+    int ends[2];
+    if (argc <= ARG_PROGRAM || !reach_parse(str_of(argv[ARG_REACH]), &egress.reach)) {
+        (void)fputs("berth-egress is started by berthd and berth-agent\n", stderr);
+        return 2;
+    }
+    host_of(argv[ARG_HOST], host);
+    if (egress.reach > REACH_PUBLIC)
+        resolve(host, egress.named, &egress.named_count);
+    find_proxies(&egress);
+    find_servers(&egress);
+    if (getifaddrs(&egress.own) != 0)
+        return fail("look at our own addresses");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return fail("make a socket pair");
+    pid_t child = fork();
+    if (child < 0)
+        return fail("fork");
+    if (child == 0) {
+        fd_close(ends[0]);
+        _exit(run_program(ends[1], argv + ARG_PROGRAM));
+    }
+    fd_close(ends[1]);
+    AUTO(fd) int listener = -1;
+    int status =
+        receive_fd(ends[0], &listener) ? supervise(&egress, listener, child) : CANNOT_START;
+    freeifaddrs(egress.own);
+    return status;
+}
