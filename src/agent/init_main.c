@@ -7,15 +7,14 @@
  * and is started with every workload. So it is without a C library: the start of one takes longer, and
  * more pages, than all that is done here. Nothing but what the compiler itself brings may be used.
  */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <asm/errno.h>
 #include <asm/signal.h>
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
 #include <linux/sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "agent/init.h"
 #include "agent/init_start.h"
@@ -24,7 +23,7 @@ enum { STATUS_USAGE = 2, STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127, STATUS
 enum { PATH_TEXT_MAX = 4096, CHILD_STACK = 16384, STDERR = 2 };
 
 /* A set of signals as the kernel has it: bit n - 1 is signal n. */
-#define SIGNAL_BIT(number) (UINT64_C(1) << ((number) - 1))
+#define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
 
 /* These are faults of our own, and never arrive from outside at a first process. */
 static const uint64_t own_faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGFPE) |
@@ -131,8 +130,8 @@ static void child(void *argument)
     struct launch *launch = argument;
     (void)system_call(__NR_rt_sigprocmask, SIG_SETMASK, (long)&launch->mask, 0,
                       sizeof(launch->mask));
-    launch->failure = has_slash(launch->argv[0]) ? execute(launch->argv[0], launch)
-                                                 : execute_from_path(launch);
+    launch->failure =
+        has_slash(launch->argv[0]) ? execute(launch->argv[0], launch) : execute_from_path(launch);
     (void)system_call(__NR_exit_group, STATUS_CANNOT_RUN, 0, 0, 0);
 }
 

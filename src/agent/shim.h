@@ -17,6 +17,7 @@
 
 #include <limits.h>
 
+#include "agent/image/mount.h"
 #include "agent/runtime/runtime.h"
 
 /* What all three begin with: the working directory, the spec, the runtime. */
@@ -26,6 +27,7 @@ struct shim_context {
     const char *disk; /* path; borrowed */
     const struct runtime *runtime;
     struct runtime_work work;
+    struct image_leftover *leftovers[2]; /* of rootfs/ and upload/, until the start is under way */
 };
 MUST_CHECK enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
                                struct error *e);
@@ -35,7 +37,8 @@ int shim_exec(struct shim_context *context, const char *name, int control_fd);
 int shim_clean(struct shim_context *context);
 
 /* The image (rootfs/) and the upload (upload/) of an attempt, in its bundle. */
-MUST_CHECK enum err shim_mount_root(const struct shim_context *context, struct error *e);
+MUST_CHECK enum err shim_mount_root(struct shim_context *context, struct error *e);
+void shim_settle_root(struct shim_context *context); /* once that is not in anybody's way */
 void shim_unmount_root(const struct shim_context *context);
 
 /* Removes a directory's tree, however deep a tenant made it; never follows a link out of it. */

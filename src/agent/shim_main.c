@@ -66,6 +66,7 @@ int shim_clean(struct shim_context *context)
 {
     context->runtime->kill(&context->work);
     bool is_gone = context->runtime->remove(&context->work);
+    shim_settle_root(context); /* where it never came to a start */
     shim_unmount_root(context);
     shim_remove_tree(context->dirs.disk, "scratch");
     return is_gone ? 0 : 1;

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/image/mount.h"
 #include "agent/shim.h"
 
 struct place {
@@ -28,7 +27,7 @@ static void find_place(const struct shim_context *context, const char *name, str
     (void)snprintf(out->lease, sizeof(out->lease), "%s.%c", context->spec.name, name[0]);
 }
 
-static enum err mount_one(const struct shim_context *context, struct image_store *store,
+static enum err mount_one(struct shim_context *context, struct image_store *store,
                           const uint8_t digest[32], const char *name, struct error *e)
 {
     struct place place;
@@ -42,6 +41,7 @@ static enum err mount_one(const struct shim_context *context, struct image_store
         .rootfs = place.rootfs,
         .uid_base = context->spec.uid_base,
         .mapping = IMAGE_MAPPING_AUTO,
+        .leftover = &context->leftovers[name[0] == 'r' ? 0 : 1],
     };
     memcpy(mount.image.bytes, digest, sizeof(mount.image.bytes));
     return image_mount(store, &mount, e);
@@ -52,7 +52,15 @@ static bool has_mounts(const struct attempt_spec *spec)
     return spec->has_image == 1 || spec->has_upload == 1;
 }
 
-enum err shim_mount_root(const struct shim_context *context, struct error *e)
+void shim_settle_root(struct shim_context *context)
+{
+    for (size_t i = 0; i < COUNT_OF(context->leftovers); i++) {
+        image_leftover_free(context->leftovers[i]);
+        context->leftovers[i] = NULL;
+    }
+}
+
+enum err shim_mount_root(struct shim_context *context, struct error *e)
 {
     const struct attempt_spec *spec = &context->spec;
     if (!has_mounts(spec))

@@ -166,7 +166,8 @@ static void arm(const struct shim *shim)
 
 static void take_output(struct shim *shim, int which)
 {
-    static char bytes[LOGSPOOL_RECORD_MAX]; /* one thread; a page that no output fills costs nothing */
+    static char
+        bytes[LOGSPOOL_RECORD_MAX]; /* one thread; a page that no output fills costs nothing */
     ssize_t got = read(shim->outputs[which], bytes, sizeof(bytes));
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -396,6 +397,7 @@ static enum err start(struct shim *shim, struct error *e)
     fd_close(fd_take(&out_write));
     fd_close(fd_take(&err_write));
     fd_close(fd_take(&report_write));
+    shim_settle_root(shim->context); /* while the runtime works */
     return rc == ERR_OK ? hear_start(shim, &starter, e) : rc;
 }
 

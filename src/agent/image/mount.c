@@ -1,7 +1,8 @@
 /*
  * The overlay gets its layers as /proc/self/fd/N: an option string must fit into a page, and 127
  * paths would not. The id-mapped mounts are attached to a private directory only for as long as the
- * overlay needs to take hold of them; afterwards the one mount at rootfs is all there is.
+ * overlay needs to take hold of them; afterwards the one mount at rootfs is all there is. Should that
+ * directory be cleared away by somebody else, as after a crash, no mount is harmed.
  *
  * "userxattr" because the layers were unpacked in a user namespace, which may write user.overlay.* but
  * not trusted.overlay.*. A workload cannot write either through the overlay.
@@ -51,7 +52,18 @@ static void stack_done(struct stack *stack)
         remove_tree(stack->staging);
     stack->count = 0;
 }
-DEFINE_CLEANUP_AT(stack, struct stack, stack_done)
+
+struct image_leftover {
+    struct stack stack;
+};
+
+void image_leftover_free(struct image_leftover *leftover)
+{
+    if (leftover == NULL)
+        return;
+    stack_done(&leftover->stack);
+    mem_free(leftover);
+}
 
 static enum err layer_path(const struct image_store *store, const struct image_layer *layer,
                            store_path_text out, struct error *e)
@@ -261,9 +273,13 @@ static enum err check_request(const struct image_store *store, const struct imag
 static enum err mount_mapped(struct image_store *store, const struct image_manifest *manifest,
                              const struct image_mount *want, struct error *e)
 {
-    AUTO(stack) struct stack stack = { .staging = "" };
-    enum err rc = build_stack(store, manifest, want, &stack, e);
-    return rc == ERR_OK ? mount_overlay(&stack, want, e) : rc;
+    AUTO(image_leftover) struct image_leftover *leftover = mem_new(1, sizeof(*leftover));
+    enum err rc = build_stack(store, manifest, want, &leftover->stack, e);
+    if (rc == ERR_OK)
+        rc = mount_overlay(&leftover->stack, want, e);
+    if (rc == ERR_OK && want->leftover != NULL)
+        *want->leftover = TAKE(leftover);
+    return rc;
 }
 
 /*

@@ -17,6 +17,11 @@ enum image_mapping {
     IMAGE_MAPPING_COPY
 };
 
+/* What was needed to make a mount and is not any more; to clear it away takes milliseconds of waiting. */
+struct image_leftover;
+void image_leftover_free(struct image_leftover *leftover); /* NULL is a no-op */
+DEFINE_CLEANUP(image_leftover, struct image_leftover *, image_leftover_free)
+
 struct image_mount {
     struct image_digest image;
     const char *lease; /* name of the workload's attempt: keeps the image from garbage collection */
@@ -24,6 +29,7 @@ struct image_mount {
     const char *rootfs;  /* where to mount; made when missing */
     uint32_t uid_base;   /* the tenant's range: IMAGE_UID_COUNT ids from here, users and groups */
     enum image_mapping mapping;
+    struct image_leftover **leftover; /* yours to free later; NULL: it is cleared away at once */
 };
 
 /* Mounts with nosuid and nodev. On failure nothing is mounted and no lease is left. A second call for
