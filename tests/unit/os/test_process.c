@@ -205,6 +205,10 @@ static void test_programs_are_found_in_path_only(void **state)
     const char *not_executable[] = { "/etc/hostname", NULL };
     spec.argv = not_executable;
     CHECK("not executable", process_spawn(&spec, &process, &e) == ERR_IO);
+    const char *other_name[] = { "true", NULL };
+    spec.argv = other_name;
+    spec.program = "/nonexistent/program";
+    CHECK("not by its name", process_spawn(&spec, &process, &e) == ERR_NOT_FOUND);
     CHECK("no process", process.pidfd == -1);
     CHECK("no zombie", waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 
