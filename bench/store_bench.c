@@ -166,7 +166,7 @@ static void append(struct store *store, struct life *life, size_t count)
         .clock = { STR("boot"), life->wall.ns, { life->wall.ns }, life->wall },
     };
     if (store->vtable->append(store, &batch, &e) != ERR_OK ||
-        store->vtable->maintain(store, &e) != ERR_OK)
+        store->vtable->maintain(store, 1000, &e) != ERR_OK)
         fail(&e);
     mem_free(events);
     mem_free(stored);

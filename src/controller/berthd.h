@@ -53,7 +53,6 @@ struct berthd {
     unsigned commits_since_trim;
     enum err commit_rc;
     struct error commit_error;
-    unsigned since_maintain;
     int exit_code;
 };
 

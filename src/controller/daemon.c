@@ -19,7 +19,10 @@
 
 enum {
     TURN_BUDGET = 2000, /* workloads looked at before the loop serves others again */
-    MAINTAIN_BATCHES = 256,
+    /* Pages that are written again and again are copied once: the longer the log, the less there is to
+     * copy, and the longer the batch waits that comes upon it. */
+    LOG_PAGES_MAX = 8192,
+    LOG_PAGES_IDLE = 1000,
     HOUSEWORK_S = 60,
     TRIM_EVERY_COMMITS = 16, /* a step of retention with every so many, while others wait */
     BLOB_AGE_S = 3600,
@@ -86,11 +89,8 @@ static void commit_run(void *arg)
         batch->event_count > 0 ? batch->events[batch->event_count - 1].event->sequence : 0;
     if (snapshotter_store(berthd->snapshotter, store, durable, &e) != ERR_OK)
         log_warning("a snapshot was not stored", LOG_ERR(&e));
-    if (++berthd->since_maintain >= MAINTAIN_BATCHES) {
-        berthd->since_maintain = 0;
-        if (store->vtable->maintain(store, &e) != ERR_OK)
-            log_warning("the store's maintenance failed", LOG_ERR(&e));
-    }
+    if (store->vtable->maintain(store, LOG_PAGES_MAX, &e) != ERR_OK)
+        log_warning("the store's maintenance failed", LOG_ERR(&e));
     if (berthd->is_trim_step)
         trim_step(berthd);
 }
@@ -100,8 +100,7 @@ static void upkeep_run(void *arg)
 {
     struct berthd *berthd = arg;
     struct error e = { 0 };
-    berthd->since_maintain = 0;
-    if (berthd->store->vtable->maintain(berthd->store, &e) != ERR_OK)
+    if (berthd->store->vtable->maintain(berthd->store, LOG_PAGES_IDLE, &e) != ERR_OK)
         log_warning("the store's maintenance failed", LOG_ERR(&e));
     trim_step(berthd);
 }

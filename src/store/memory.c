@@ -387,8 +387,9 @@ static enum err memory_trim(struct store *base, struct wall now, bool *more, str
     return ERR_OK;
 }
 
-static enum err memory_maintain(struct store *base, struct error *e)
+static enum err memory_maintain(struct store *base, int log_pages_max, struct error *e)
 {
+    (void)log_pages_max;
     (void)base;
     (void)e;
     return ERR_OK;

@@ -96,10 +96,10 @@ static enum err sqlite_claim(struct store *base, uint64_t at_least, uint64_t *ep
 }
 
 /* Passive: takes what no reader holds, waits for nobody. Readers that stay only delay it. */
-static enum err sqlite_maintain(struct store *base, struct error *e)
+static enum err sqlite_maintain(struct store *base, int log_pages_max, struct error *e)
 {
     struct sqlite_store *store = sqlite_of(base);
-    if (store->is_poisoned || store->log_pages < CHECKPOINT_PAGES)
+    if (store->is_poisoned || store->log_pages < log_pages_max)
         return ERR_OK;
     int rc =
         sqlite3_wal_checkpoint_v2(store->sql.db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

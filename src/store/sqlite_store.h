@@ -12,7 +12,6 @@ enum {
     SEGMENT_ROWS = 1000,
     SEGMENT_BYTES = 1 << 20, /* of rows before deflating; one row may be larger */
     TRIM_ROWS = 200,         /* a step of trim() */
-    CHECKPOINT_PAGES = 1000  /* maintain() leaves a shorter log alone */
 };
 
 struct sqlite_store {

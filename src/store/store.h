@@ -97,8 +97,8 @@ struct store_vtable {
                            struct error *e); /* ERR_NOT_FOUND: nothing was ever appended */
     /* Removes what `retention` no longer keeps; small steps, returns whether more is left. */
     enum err (*trim)(struct store *store, struct wall now, bool *more, struct error *e);
-    /* Passive checkpoint of the write-ahead log between batches. */
-    enum err (*maintain)(struct store *store, struct error *e);
+    /* Between batches: copies the write-ahead log back when it has this many pages of 4 KiB. */
+    enum err (*maintain)(struct store *store, int log_pages_max, struct error *e);
     /* Drops all projections and makes them again from the (archived and live) journal. */
     enum err (*rebuild)(struct store *store, store_decode_fn *decode, void *arg, struct error *e);
     void (*free)(struct store *store);

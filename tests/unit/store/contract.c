@@ -320,7 +320,7 @@ static void an_archived_journal_reads_the_same(struct fixture *f)
         CHECK_OK("save", f->store->vtable->save_snapshot(f->store, at, STR("s"), 1500, &f->e),
                  &f->e);
     trim_all(f, start);
-    CHECK_OK("maintain", f->store->vtable->maintain(f->store, &f->e), &f->e);
+    CHECK_OK("maintain", f->store->vtable->maintain(f->store, 1000, &f->e), &f->e);
     AUTO(buf) struct buf after = dump(f);
     CHECK("the same", str_eq(buf_str(&before), buf_str(&after)));
     fixture_open(f);

@@ -204,7 +204,7 @@ static enum err do_trim(struct fixture *f)
 
 static enum err do_maintain(struct fixture *f)
 {
-    return f->store->vtable->maintain(f->store, &f->e);
+    return f->store->vtable->maintain(f->store, 1000, &f->e);
 }
 
 static enum err do_rebuild(struct fixture *f)

@@ -380,7 +380,7 @@ static void queries_see_what_is_committed(void **state)
         CHECK_OK("list", query_audit(query, &page, count_row, &count, &f.e), &f.e);
         CHECK("all committed", count == f.history.sequence);
         append(&f, 50);
-        CHECK_OK("maintain", f.store->vtable->maintain(f.store, &f.e), &f.e);
+        CHECK_OK("maintain", f.store->vtable->maintain(f.store, 1000, &f.e), &f.e);
     }
     fixture_done(&f);
 }
