@@ -24,6 +24,7 @@
 #ifndef API_API_H
 #define API_API_H
 
+#include "api/filter.h"
 #include "core/core.h"
 #include "net/http.h"
 #include "store/query.h"
@@ -105,9 +106,10 @@ enum api_query_kind { API_QUERY_WORKLOAD, API_QUERY_WORKLOADS, API_QUERY_USAGE, 
 struct api_query {
     enum api_query_kind kind;
     struct query_page page;
-    struct id workload;      /* API_QUERY_WORKLOAD */
-    struct id tenant;        /* it must be of; none: any */
-    struct wire_names names; /* a copy, in the arena of the request */
+    struct workload_filter filter; /* API_QUERY_WORKLOADS; its texts live as long as the request */
+    struct id workload;            /* API_QUERY_WORKLOAD */
+    struct id tenant;              /* it must be of; none: any */
+    struct wire_names names;       /* a copy, in the arena of the request */
     struct arena *arena;
 };
 

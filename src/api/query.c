@@ -7,11 +7,16 @@
 #include "wire/hidden.h"
 #include "wire/resource.h"
 
+/* Rows that a filter may look at for one page: then the client asks again, and others get a turn. */
+enum { SCAN_STEP = 500, SCAN_MAX = 50000 };
+
 struct page {
     const struct api_query *query;
     struct json_writer w;
     size_t count;
-    uint64_t last;      /* key of the last row */
+    size_t seen;        /* rows that the store gave, of one call */
+    bool has_more;      /* perhaps */
+    uint64_t last;      /* key of the last row that was looked at */
     struct arena arena; /* of one row */
 };
 
@@ -21,7 +26,7 @@ struct page {
 static enum err workload_of_row(struct page *page, const struct ended_workload *row,
                                 struct workload_view *view, struct error *e)
 {
-    struct event event = { .type = EV_WORKLOAD_SUBMITTED, .version = 1 };
+    struct event event = { .type = EV_WORKLOAD_SUBMITTED, .version = row->record_version };
     struct workload_record *r = &event.workload_submitted;
     struct str path = row->project_path;
     enum err rc = event_body_decode(row->record_json, &page->arena, &event, e);
@@ -49,17 +54,44 @@ static enum err workload_of_row(struct page *page, const struct ended_workload *
 static enum err add_workload(void *arg, const struct ended_workload *row, struct error *e)
 {
     struct page *page = arg;
+    const struct workload_filter *filter = &page->query->filter;
+    const struct workload_traits traits = { row->state, row->array, row->user, row->project_path };
     struct workload_view view;
+
+    page->seen++;
+    if (page->count == page->query->page.limit)
+        return ERR_OK;
+    page->last = row->key;
+    if (!workload_filter_takes(filter, &traits))
+        return ERR_OK;
     arena_reset(&page->arena);
     enum err rc = workload_of_row(page, row, &view, e);
-
-    if (rc != ERR_OK)
+    if (rc != ERR_OK || !workload_filter_takes_spec(filter, view.spec))
         return rc;
     view.spec = (struct str){ 0 };
     schema_encode(&page->w, &workload_view_schema, &view, WIRE_PUBLIC, &page->query->names);
     page->count++;
-    page->last = row->key;
     return ERR_OK;
+}
+
+/* With a filter rows are asked for in steps until the page is full. */
+static enum err run_workloads(struct page *page, struct query *connection, struct error *e)
+{
+    struct query_page rows = page->query->page;
+    size_t limit = rows.limit;
+    size_t scanned = 0;
+    enum err rc = ERR_OK;
+
+    if (workload_filter_is_set(&page->query->filter))
+        rows.limit = SCAN_STEP;
+    do {
+        page->seen = 0;
+        rc = query_ended_workloads(connection, &rows, add_workload, page, e);
+        rows.after = page->last;
+        scanned += page->seen;
+    } while (rc == ERR_OK && page->seen == rows.limit && page->count < limit && scanned < SCAN_MAX);
+    page->has_more = page->seen == rows.limit || page->count == limit;
+    return rc;
 }
 
 static enum err add_one_workload(void *arg, const struct ended_workload *row, struct error *e)
@@ -115,9 +147,9 @@ static struct str public_body(struct page *page, const struct audit_row *row)
 {
     AUTO(buf) struct buf text = { 0 };
     struct json_writer w = json_writer_of(&text);
-    struct event event = { .version = 1 };
+    struct event event = { .version = row->version };
 
-    if (!event_parse_name(row->verb, &event.type) ||
+    if (row->body.size == 0 || !event_parse_name(row->verb, &event.type) ||
         event_body_decode(row->body, &page->arena, &event, NULL) != ERR_OK)
         return (struct str){ 0 };
     schema_encode(&w, event_schema(event.type, event.version), &event.controller_started,
@@ -154,18 +186,22 @@ static enum err add_audit(void *arg, const struct audit_row *row, struct error *
 static enum err run_rows(struct page *page, struct query *connection, struct error *e)
 {
     const struct query_page *rows = &page->query->page;
+    enum err rc = ERR_OK;
 
     switch (page->query->kind) {
     case API_QUERY_WORKLOADS:
-        return query_ended_workloads(connection, rows, add_workload, page, e);
-    case API_QUERY_USAGE:
-        return query_usage(connection, rows, add_segment, page, e);
-    case API_QUERY_AUDIT:
-        return query_audit(connection, rows, add_audit, page, e);
+        return run_workloads(page, connection, e);
     case API_QUERY_WORKLOAD:
+        return run_workload(page, connection, e);
+    case API_QUERY_USAGE:
+        rc = query_usage(connection, rows, add_segment, page, e);
+        break;
+    case API_QUERY_AUDIT:
+        rc = query_audit(connection, rows, add_audit, page, e);
         break;
     }
-    return run_workload(page, connection, e);
+    page->has_more = page->count == rows->limit;
+    return rc;
 }
 
 static enum err run_list(struct page *page, struct query *connection, struct error *e)
@@ -182,7 +218,7 @@ static enum err run_list(struct page *page, struct query *connection, struct err
     /* A full page may be the last: then the next one is empty. */
     (void)snprintf(cursor, sizeof(cursor), "%" PRIu64,
                    hidden_of(page->query->names.hide_key, page->last));
-    if (page->count == page->query->page.limit)
+    if (page->has_more)
         json_put_text(&page->w, "next", cursor);
     json_end_object(&page->w);
     return ERR_OK;

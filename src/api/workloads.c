@@ -1,5 +1,4 @@
 /* workloads.c - work: submitted, listed, acted on, explained. */
-#include <assert.h>
 #include <string.h>
 
 #include "api/call.h"
@@ -78,81 +77,38 @@ enum err finish_submit(struct call *c, struct error *e)
 
 struct filter {
     const struct project *tenant, *project;
-    uint64_t states; /* one bit each; 0: any */
-    struct str label_name, label_value;
-    struct id array;
-    bool has_array;
-    struct str user;
+    struct workload_filter own;
 };
-
-static enum err parse_states(struct str text, uint64_t *out, struct error *e)
-{
-    unsigned state = 0;
-
-    static_assert(WL_STATE_COUNT <= 64, "a bit for every state");
-    while (text.size > 0) {
-        struct str name = str_cut(&text, ',');
-        if (!enum_parse(&workload_state_names, name, &state))
-            return err_field(e, "state", "state: there is no workload state \"%.*s\"",
-                             (int)MIN_OF(name.size, (size_t)64), name.data);
-        *out |= UINT64_C(1) << state;
-    }
-    return ERR_OK;
-}
 
 static enum err parse_filter(const struct call *c, struct filter *filter, struct error *e)
 {
     struct str project = call_param(c, "project");
-    struct str label = call_param(c, "label");
-    struct str array = call_param(c, "array");
+    const struct workload_filter_text text = { .state = call_param(c, "state"),
+                                               .array = call_param(c, "array"),
+                                               .user = call_param(c, "user"),
+                                               .label = call_param(c, "label") };
     struct project *found = NULL;
     enum err rc = call_tenant_param(c, &found, e);
     filter->tenant = found;
     if (rc == ERR_OK && project.data != NULL)
         rc = call_project(c, project, &found, e);
     if (rc == ERR_OK)
-        rc = parse_states(call_param(c, "state"), &filter->states, e);
-    if (rc != ERR_OK)
-        return rc;
-
-    filter->project = project.data != NULL ? found : NULL;
-    filter->user = call_param(c, "user");
-    if (label.data != NULL && memchr(label.data, '=', label.size) == NULL)
-        return err_field(e, "label", "label: NAME=VALUE is wanted");
-    filter->label_name = str_cut(&label, '=');
-    filter->label_value = label;
-    filter->has_array = array.data != NULL;
-    if (filter->has_array && !id_parse(ID_ARRAY, array, &filter->array))
-        return err_field(e, "array", "array: must be an id that begins with \"arr_\"");
-    return ERR_OK;
-}
-
-/* Labels are only in the spec: looked at last, and only when asked for. */
-static bool has_label(const struct filter *filter, const struct workload *workload)
-{
-    AUTO(arena) struct arena arena = { 0 };
-    struct workload_spec spec = { 0 };
-
-    if (filter->label_name.size == 0)
-        return true;
-    if (workload_spec_parse(workload->r.spec_json, &arena, &spec, NULL) != ERR_OK)
-        return false;
-    for (size_t i = 0; i < spec.labels.count; i++)
-        if (str_eq(spec.labels.items[i].name, filter->label_name))
-            return str_eq(spec.labels.items[i].value, filter->label_value);
-    return false;
+        rc = workload_filter_parse(&text, &filter->own, e);
+    if (rc == ERR_OK)
+        filter->project = project.data != NULL ? found : NULL;
+    return rc;
 }
 
 static bool filter_takes(const struct filter *filter, const struct workload *workload)
 {
     const struct workload_record *r = &workload->r;
+    const struct workload_traits traits = { r->state, r->array, r->user,
+                                            workload->project->r.path };
 
     return (filter->tenant == NULL || workload->project->tenant == filter->tenant) &&
            (filter->project == NULL || project_is_within(workload->project, filter->project)) &&
-           (filter->states == 0 || (filter->states >> r->state & 1) != 0) &&
-           (!filter->has_array || id_eq(r->array, filter->array)) &&
-           (filter->user.data == NULL || str_eq(r->user, filter->user)) &&
-           has_label(filter, workload);
+           workload_filter_takes(&filter->own, &traits) &&
+           workload_filter_takes_spec(&filter->own, r->spec_json);
 }
 
 /* Where to go on: with a cursor, behind it. A workload that has left memory is no cursor any more. */
@@ -194,7 +150,7 @@ static enum err list_live(struct call *c, const struct filter *filter, struct er
     return call_list_end(c, &list, e);
 }
 
-/* Ended work out of the store. Other filters than tenant and project are for work in memory. */
+/* Ended work out of the store. */
 static enum err list_history(struct call *c, const struct filter *filter, struct error *e)
 {
     struct api_query *query = &c->result->query;
@@ -203,17 +159,17 @@ static enum err list_history(struct call *c, const struct filter *filter, struct
         rc = call_cursor(c, &query->page.after, e);
     if (rc != ERR_OK)
         return rc;
-    if (filter->states != 0 || filter->has_array || filter->user.data != NULL ||
-        filter->label_name.size > 0)
-        return err_field(e, "history", "history: only project and tenant can be chosen with it");
-
     c->result->outcome = API_QUERY;
     query->kind = API_QUERY_WORKLOADS;
+    query->filter = filter->own;
     if (filter->tenant != NULL)
         query->page.tenant = filter->tenant->r.id;
     if (filter->project != NULL) {
         query->page.tenant = filter->project->tenant->r.id;
-        query->page.project = filter->project->r.id;
+        if (filter->project->first_child == NULL)
+            query->page.project = filter->project->r.id; /* the store has an index for it */
+        else
+            query->filter.path = str_copy(call_arena(c), filter->project->r.path);
     }
     query->names = call_names_copy(c);
     query->arena = call_arena(c);

@@ -37,6 +37,7 @@ static enum err project_submission(const struct projection_sink *sink, void *to,
         .submitted = ev->wall,
         .exit = record->exit,
         .record_json = event->body,
+        .record_version = ev->version,
     };
     return sink->workload_add(to, &row, e);
 }

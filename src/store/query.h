@@ -37,7 +37,8 @@ struct ended_workload {
     int64_t attempt, evictions, failures, node_losses;
     struct wall submitted, started, ended;
     struct exit_status exit;
-    struct str record_json; /* the submitted event's body */
+    struct str record_json;  /* the submitted event's body */
+    unsigned record_version; /* of that event */
 };
 
 struct usage_row {
@@ -53,7 +54,8 @@ struct audit_row {
     struct id tenant;
     struct str verb;   /* event name */
     struct str object; /* text id */
-    struct str body;
+    struct str body;   /* empty: the journal has let it go */
+    unsigned version;  /* of the event */
 };
 
 typedef enum err ended_workload_fn(void *arg, const struct ended_workload *row, struct error *e);

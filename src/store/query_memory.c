@@ -96,8 +96,10 @@ static enum err audit(struct query *query, const struct query_page *page, audit_
             continue;
         const struct store_row *stored = journal_row(store, kept->row.key);
         struct audit_row row = kept->row;
-        if (stored != NULL)
+        if (stored != NULL) {
             row.body = stored->body;
+            row.version = stored->version;
+        }
         rc = each(arg, &row, e);
         left--;
     }

@@ -71,6 +71,7 @@ static void workload_read(struct sql_call *call, struct ended_workload *row)
     row->ended.ns = sql_get_int(call);
     row->exit = sql_get_exit(call);
     row->record_json = sql_get_text(call);
+    row->record_version = (unsigned)sql_get_int(call);
 }
 
 static enum err each_workload(struct sql_call *call, ended_workload_fn *each, void *arg,
@@ -324,6 +325,7 @@ static void audit_read(struct sql_call *call, struct audit_row *row)
     row->verb = str_of(event_name((enum event_type)sql_get_int(call)));
     row->object = sql_get_text(call);
     row->body = (struct str){ 0 };
+    row->version = 0;
 }
 
 struct audit_body {
@@ -336,6 +338,7 @@ static enum err with_body(void *arg, const struct store_row *stored, struct erro
 {
     struct audit_body *body = arg;
     body->row->body = stored->body;
+    body->row->version = stored->version;
     return body->each(body->arg, body->row, e);
 }
 

@@ -16,6 +16,7 @@ static enum err add_record(struct sql *sql, const struct ended_workload *row, st
     struct sql_call call = sql_get(sql, ST_WORKLOAD_RECORD_ADD);
     sql_u64(&call, row->key);
     sql_text(&call, row->record_json);
+    sql_int(&call, row->record_version);
     return sql_run(&call, e);
 }
 

@@ -8,7 +8,7 @@
     "w.key, w.id, w.array_id, w.array_index, w.project, w.tenant, w.name, w.user, "                \
     "w.project_path, w.state, w.cause, w.detail, w.attempt, w.evictions, w.failures, "             \
     "w.node_losses, w.submitted_ns, w.started_ns, w.ended_ns, w.exit_is_known, w.exit_code, "      \
-    "w.exit_signal, w.exit_is_oom, r.body "                                                        \
+    "w.exit_signal, w.exit_is_oom, r.body, r.version "                                             \
     "FROM workloads w JOIN workload_records r ON r.key = w.key "
 
 /* Newest first: ?1 is the key of the page's predecessor. */
@@ -99,7 +99,7 @@ const char *const store_statements[ST_COUNT] = {
         "INSERT INTO workloads VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
         "coalesce((SELECT path FROM projects WHERE id = ?5), ''), ?9, ?10, ?11, ?12, ?13, ?14, "
         "?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
-    [ST_WORKLOAD_RECORD_ADD] = "INSERT INTO workload_records VALUES (?, ?)",
+    [ST_WORKLOAD_RECORD_ADD] = "INSERT INTO workload_records VALUES (?, ?, ?)",
     [ST_WORKLOAD_CHANGE] =
         "UPDATE workloads SET state = ?2, cause = ?3, detail = ?4, attempt = ?5, evictions = ?6, "
         "failures = ?7, node_losses = ?8, started_ns = CASE WHEN ?9 > 0 AND state <> ?2 THEN ?9 ELSE started_ns END, "

@@ -233,8 +233,66 @@ static void test_history(void **state)
     CHECK("as it ended", strcmp(world_text(&world, "items.0.state"), "cancelled") == 0);
     CHECK("with its class by name or none",
           world_number(&world, "items.0.request.gpu_milli") == 1000);
-    CHECK("history has few filters",
-          world_get(&world, "/v1/workloads?history=true&state=held") == 400);
+}
+
+static void test_history_filters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *query;
+        size_t count;
+    } cases[] = {
+        { "", 4 },
+        { "&state=cancelled", 4 },
+        { "&state=succeeded,failed", 0 },
+        { "&label=kind=blue", 2 },
+        { "&label=kind=red", 1 },
+        { "&label=kind=blue&limit=1", 1 },
+        { "&label=other=blue", 0 },
+        { "&user=nobody", 0 },
+        { "&array=arr_00000000000000000000000000", 0 },
+        { "&project=amber", 4 },
+        { "&project=amber&label=kind=blue", 2 },
+    };
+    static const char *const labels[] = { "blue", "red", "blue", "green" };
+    AUTO(world) struct world world;
+    start(&world);
+    for (size_t i = 0; i < COUNT_OF(labels); i++) {
+        char body[256];
+        (void)snprintf(
+            body, sizeof(body),
+            "{\"project\":\"amber\",\"image\":\"debian-12\",\"command\":[\"x\"],\"labels\":{"
+            "\"kind\":\"%s\"}}",
+            labels[i]);
+        CHECK("submitted", world_post(&world, "/v1/workloads", body) == 201);
+        char *id = keep(&world, "id");
+        CHECK("cancelled",
+              send_to(&world, HTTP_METHOD_POST, "/v1/workloads/", id, "/cancel") == 200);
+    }
+    FOR_EACH_CASE (c, cases) {
+        char target[256];
+        (void)snprintf(target, sizeof(target), "/v1/workloads?history=true%s", c->query);
+        CHECK(c->query, world_get(&world, target) == 200);
+        CHECK(c->query, json_array_size(json_object_get(world.json, "items")) == c->count);
+    }
+    CHECK("refused as for the others",
+          world_get(&world, "/v1/workloads?history=true&state=nonesuch") == 400);
+
+    /* A page that is filtered ends where its last row is. */
+    CHECK("first page",
+          world_get(&world, "/v1/workloads?history=true&label=kind=blue&limit=1") == 200);
+    char next[256];
+    (void)snprintf(next, sizeof(next),
+                   "/v1/workloads?history=true&label=kind=blue&limit=1&after=%s",
+                   world_text(&world, "next"));
+    CHECK("second page", world_get(&world, next) == 200);
+    CHECK("has the other", json_array_size(json_object_get(world.json, "items")) == 1);
+    (void)snprintf(next, sizeof(next),
+                   "/v1/workloads?history=true&label=kind=blue&limit=1&after=%s",
+                   world_text(&world, "next"));
+    CHECK("third page", world_get(&world, next) == 200);
+    CHECK("is empty and the last", json_array_size(json_object_get(world.json, "items")) == 0 &&
+                                       json_object_get(world.json, "next") == NULL);
 }
 
 /* ---- what others see ----------------------------------------------------------------------- */
@@ -489,13 +547,21 @@ static void test_reports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_submit),          cmocka_unit_test(test_actions),
-        cmocka_unit_test(test_arrays),          cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_filters),         cmocka_unit_test(test_bad_submits),
-        cmocka_unit_test(test_history),         cmocka_unit_test(test_foreign_is_absent),
-        cmocka_unit_test(test_hidden_versions), cmocka_unit_test(test_projects),
-        cmocka_unit_test(test_catalog),         cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_tokens),          cmocka_unit_test(test_belongings),
+        cmocka_unit_test(test_submit),
+        cmocka_unit_test(test_actions),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_bad_submits),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_history_filters),
+        cmocka_unit_test(test_foreign_is_absent),
+        cmocka_unit_test(test_hidden_versions),
+        cmocka_unit_test(test_projects),
+        cmocka_unit_test(test_catalog),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_belongings),
         cmocka_unit_test(test_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
