@@ -62,6 +62,16 @@ void node_rebooted(struct decision *d, struct node *node)
     node_gone(d, node);
 }
 
+/* What it was made of before need not be what it is made of now: its inventory follows. */
+static void facts_forget(struct decision *d, const struct node *node)
+{
+    struct node_record next = node->r;
+    next.contact = d->command->contact.contact;
+    next.boot_id = d->command->contact.boot_id;
+    next.agent_version = (struct str){ 0 };
+    decide_add(d, EV_NODE_SET, no_tenant)->node_set = next;
+}
+
 static bool is_rebooted(const struct node *node, struct str boot_id)
 {
     return boot_id.size > 0 && node->r.boot_id.size > 0 && !str_eq(boot_id, node->r.boot_id);
@@ -85,8 +95,10 @@ enum err decide_node_contact(struct decision *d, struct error *e)
     if (command->contact == node->r.contact && !is_new_boot)
         return ERR_OK;
     contact_set(d, node, command->contact, command->boot_id);
-    if (is_rebooted(node, command->boot_id))
+    if (is_rebooted(node, command->boot_id)) {
+        facts_forget(d, node);
         node_rebooted(d, node);
+    }
     lifecycle_settle(d);
     return ERR_OK;
 }

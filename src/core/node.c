@@ -88,8 +88,10 @@ enum err decide_node_join(struct decision *d, struct error *e)
 
     struct node_record next = { .id = d->command->new_id, .name = join->name };
     const struct pool_object *pool = state_pool_by_name(d->state, token->r.pool);
-    if (known != NULL)
+    if (known != NULL) {
         next = known->r;
+        next.agent_version = (struct str){ 0 }; /* another machine, perhaps: see node_is_usable */
+    }
     if (pool != NULL)
         next.pool = pool->r.id;
     else if (known == NULL)
@@ -285,7 +287,8 @@ enum err decide_node_inventory(struct decision *d, struct error *e)
     next.devices = devices_merge(discovery, node);
     next.cpu_milli = inventory->cpu_milli;
     next.memory_mib = inventory->memory_mib;
-    next.agent_version = inventory->agent_version;
+    next.agent_version =
+        inventory->agent_version.size > 0 ? inventory->agent_version : STR("unknown");
     next.contact = CONTACT_OK;
     if (inventory->boot_id.size > 0)
         next.boot_id = inventory->boot_id;

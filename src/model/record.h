@@ -255,7 +255,7 @@ struct node_record {
     enum node_contact contact;
     struct wall contact_since;
     struct str boot_id;
-    struct str agent_version;
+    struct str agent_version; /* "": what follows is not known, or may not hold any more */
     int64_t cpu_milli;
     int64_t memory_mib;
     int64_t cpu_class_number; /* what work without devices is charged in here */

@@ -131,6 +131,7 @@ static void add_hardware(struct world *world)
                                              .name = STR("node-1"),
                                              .pool = { 0x90, 1 },
                                              .contact = CONTACT_OK,
+                                             .agent_version = STR("1"),
                                              .cpu_milli = 32000,
                                              .memory_mib = 262144,
                                              .cpu_class_number = 1,

@@ -311,6 +311,87 @@ static void a_join_token_works_once(void **state)
     CHECK("an expired one", lab_do(&lab, &join) == ERR_UNAUTHENTICATED);
 }
 
+/* A node as it is between its hello and its inventory: new, rebooted, or set up anew under its name. */
+static void nothing_starts_before_the_inventory(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab_project(&lab, "amber", no_quota);
+    struct lab_agent *n1 = lab_add_node(&lab, (struct lab_node){ .name = "n1" });
+    struct command inventory = { .type = CMD_NODE_INVENTORY,
+                                 .actor = { .role = ROLE_NODE, .node = n1->node } };
+    inventory.inventory = (struct node_inventory){ .node = n1->node,
+                                                   .boot_id = STR("boot-2"),
+                                                   .agent_version = STR("1"),
+                                                   .cpu_class_name = STR("cpu-x86"),
+                                                   .cpu_milli = 64000,
+                                                   .memory_mib = 1 << 20 };
+    const struct node *node = state_node(lab.state, n1->node);
+    CHECK("it is usable as it is", node_is_usable(node));
+
+    struct command contact = { .type = CMD_NODE_CONTACT, .actor = { .role = ROLE_SYSTEM } };
+    contact.contact = (struct node_contact_command){ .node = n1->node,
+                                                     .contact = CONTACT_OK,
+                                                     .boot_id = STR("boot-2") };
+    lab_must(&lab, &contact);
+    n1->boot_id = "boot-2";
+    CHECK("rebooted and in contact",
+          node->r.contact == CONTACT_OK && str_is(node->r.boot_id, "boot-2"));
+    struct id first = lab_submit(&lab, (struct lab_job){ .project = "amber" });
+    struct id small = lab_submit(&lab, (struct lab_job){ .project = "amber", .cpu_milli = 1 });
+    lab_schedule(&lab);
+    CHECK("nothing is placed", !node_is_usable(node) && node->first_allocation == NULL &&
+                                   lab_is(&lab, first, WL_QUEUED) &&
+                                   lab_is(&lab, small, WL_QUEUED));
+    lab_must(&lab, &inventory);
+    CHECK("with its inventory it is usable again", node_is_usable(node));
+    lab_settle(&lab);
+    CHECK("and takes what waits",
+          lab_is(&lab, first, WL_RUNNING) && lab_is(&lab, small, WL_RUNNING));
+}
+
+static void a_new_node_waits_for_its_inventory(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab_project(&lab, "amber", no_quota);
+    for (uint8_t round = 1; round <= 2; round++) {
+        struct command token = { .type = CMD_TOKEN_CREATE };
+        token.token_create =
+            (struct token_spec){ .name = STR("join"), .role = ROLE_NODE_JOIN, .expires_s = 10 };
+        token.secret.bytes[0] = round;
+        lab_must(&lab, &token);
+        struct command join = { .type = CMD_NODE_JOIN, .actor = { .role = ROLE_NODE_JOIN } };
+        join.node_join.name = STR("n9");
+        join.node_join.join_secret.bytes[0] = round;
+        lab_must(&lab, &join);
+        const struct node *node = state_node_by_name(lab.state, STR("n9"));
+        struct command contact = { .type = CMD_NODE_CONTACT, .actor = { .role = ROLE_SYSTEM } };
+        contact.contact = (struct node_contact_command){ .node = node->r.id,
+                                                         .contact = CONTACT_OK,
+                                                         .boot_id = STR("boot-1") };
+        lab_must(&lab, &contact);
+        CHECK("in contact and not usable", node->r.contact == CONTACT_OK && !node_is_usable(node));
+        struct id job = lab_submit(&lab, (struct lab_job){ .project = "amber" });
+        CHECK("nothing is placed there", id_is_none(job) || lab_is(&lab, job, WL_QUEUED));
+        struct command inventory = { .type = CMD_NODE_INVENTORY,
+                                     .actor = { .role = ROLE_NODE, .node = node->r.id } };
+        inventory.inventory = (struct node_inventory){ .node = node->r.id,
+                                                       .boot_id = STR("boot-1"),
+                                                       .cpu_class_name = STR("cpu-x86"),
+                                                       .cpu_milli = 1000,
+                                                       .memory_mib = 1024 };
+        lab_must(&lab, &inventory);
+        CHECK("until its inventory is there", node_is_usable(node));
+        contact.contact.contact = CONTACT_UNKNOWN;
+        contact.contact.boot_id = (struct str){ 0 };
+        contact.new_id = (struct id){ 0 };
+        lab_must(&lab, &contact); /* away, and set up anew: the second round */
+    }
+}
+
 static void classes_are_discovered(void **state)
 {
     (void)state;
@@ -435,6 +516,8 @@ int main(void)
         cmocka_unit_test(nodes_are_removed_empty),
         cmocka_unit_test(a_held_device_gets_no_work),
         cmocka_unit_test(a_join_token_works_once),
+        cmocka_unit_test(nothing_starts_before_the_inventory),
+        cmocka_unit_test(a_new_node_waits_for_its_inventory),
         cmocka_unit_test(classes_are_discovered),
         cmocka_unit_test(a_device_that_is_gone),
         cmocka_unit_test(a_certificate_is_renewed),

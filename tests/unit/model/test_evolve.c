@@ -293,6 +293,7 @@ static void test_nodes(void **state)
     image.contact = CONTACT_OK;
     image.holds = (struct hold_list){ 0 };
     image.boot_id = STR("boot-2");
+    image.agent_version = (struct str){ 0 };
     image.created_sequence = 0;
     node->r.generation = 5;
     image.generation = 3;
@@ -303,6 +304,9 @@ static void test_nodes(void **state)
     CHECK("a new contact has a new time", node->r.contact_since.ns == world.state->wall.ns);
     CHECK("the generation never goes down", node->r.generation == 5);
     CHECK("keeps when it joined", node->r.created_sequence > 0);
+    CHECK("is not usable before its inventory", !node_is_usable(node));
+    image.agent_version = STR("1");
+    world_apply(&world, (struct event){ .type = EV_NODE_SET, .node_set = image });
     CHECK("is usable", node_is_usable(node));
 
     struct hold hold = { HOLD_DRAIN, STR("root"), STR("new disks"), { 5 } };
