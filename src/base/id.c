@@ -32,7 +32,8 @@ char *id_text(enum id_kind kind, struct id id, char out[ID_TEXT_MAX])
     size_t used = strlen(id_prefix(kind));
     static_assert(4 + ID_DIGITS < ID_TEXT_MAX, "a prefix and the digits fit");
     memcpy(out, id_prefix(kind), used);
-    for (size_t i = ID_DIGITS; i-- > 0;) {
+    for (size_t left = ID_DIGITS; left > 0; left--) {
+        size_t i = left - 1;
         out[used + i] = digits[id.lo & 31];
         id.lo = id.lo >> 5 | id.hi << 59;
         id.hi >>= 5;
@@ -93,8 +94,8 @@ WRAPS static void sip_rounds(struct sip *s, unsigned rounds)
 static uint64_t load_le64(const uint8_t *p)
 {
     uint64_t x = 0;
-    for (unsigned i = 8; i-- > 0;)
-        x = x << 8 | p[i];
+    for (unsigned i = 8; i > 0; i--)
+        x = x << 8 | p[i - 1];
     return x;
 }
 

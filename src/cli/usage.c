@@ -65,7 +65,8 @@ enum cli_exit cli_fail(const struct error *e)
 
 const char *cli_get(const struct cli *cli, const char *name)
 {
-    for (size_t i = cli->value_count; i-- > 0;) {
+    for (size_t left = cli->value_count; left > 0; left--) {
+        size_t i = left - 1;
         if (strcmp(cli->values[i].option->name, name) == 0)
             return cli->values[i].text;
     }

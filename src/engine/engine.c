@@ -106,7 +106,8 @@ static void batch_settle(struct batch *batch, enum err rc, const struct error *w
 
 static void batch_touch(struct batch *batch, struct id node)
 {
-    for (size_t i = batch->touched.count; i-- > 0;) {
+    for (size_t left = batch->touched.count; left > 0; left--) {
+        size_t i = left - 1;
         if (id_eq(batch->touched.items[i], node))
             return;
     }

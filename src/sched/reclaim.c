@@ -204,7 +204,8 @@ static bool gather_all(struct attempt *attempt, struct victims *victims)
 static void prune(struct attempt *attempt, struct victims *victims)
 {
     struct sched *sched = attempt->sched;
-    for (size_t i = victims->count; i-- > 0;) {
+    for (size_t left = victims->count; left > 0; left--) {
+        size_t i = left - 1;
         struct swork *victim = victims->items[i];
         move_victim(sched, victim, PUT_BACK);
         if (would_fit(attempt)) {

@@ -43,7 +43,8 @@ static void find_place(struct skip_list *list, struct skip_key key, struct place
 {
     struct skip_link *at = list->first;
     size_t rank = 0;
-    for (size_t level = SKIP_HEIGHT; level-- > 0;) {
+    for (size_t left = SKIP_HEIGHT; left > 0; left--) {
+        size_t level = left - 1;
         while (at[level].next != NULL && skip_compare(at[level].next->key, key) < 0) {
             rank += at[level].width;
             at = at[level].next->links;
@@ -97,7 +98,8 @@ void skip_remove(struct skip_list *list, struct pool *pool, struct skip_key key)
 struct skip_node *skip_find(const struct skip_list *list, struct skip_key key)
 {
     const struct skip_link *at = list->first;
-    for (size_t level = SKIP_HEIGHT; level-- > 0;) {
+    for (size_t left = SKIP_HEIGHT; left > 0; left--) {
+        size_t level = left - 1;
         while (at[level].next != NULL && skip_compare(at[level].next->key, key) < 0)
             at = at[level].next->links;
     }
@@ -109,7 +111,8 @@ size_t skip_rank(const struct skip_list *list, struct skip_key key)
 {
     const struct skip_link *at = list->first;
     size_t rank = 0;
-    for (size_t level = SKIP_HEIGHT; level-- > 0;) {
+    for (size_t left = SKIP_HEIGHT; left > 0; left--) {
+        size_t level = left - 1;
         while (at[level].next != NULL && skip_compare(at[level].next->key, key) < 0) {
             rank += at[level].width;
             at = at[level].next->links;

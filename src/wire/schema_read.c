@@ -34,12 +34,12 @@ static void path_text(const struct path *path, struct buf *out)
 
     for (; path != NULL && depth < COUNT_OF(way); path = path->parent)
         way[depth++] = path;
-    while (depth-- > 0) {
-        const struct str name = way[depth]->name;
+    for (; depth > 0; depth--) {
+        const struct str name = way[depth - 1]->name;
         if (name.data != NULL)
             buf_format(out, "%s%.*s", out->size > 0 ? "." : "", STR_ARG(name));
         else
-            buf_format(out, "[%zu]", way[depth]->index);
+            buf_format(out, "[%zu]", way[depth - 1]->index);
     }
 }
 

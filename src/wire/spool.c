@@ -6,8 +6,8 @@ enum { GAP_BYTES = 8 };
 static uint64_t load(const char *bytes, size_t size)
 {
     uint64_t value = 0;
-    for (size_t i = size; i-- > 0;)
-        value = value << 8 | (unsigned char)bytes[i];
+    for (size_t i = size; i > 0; i--)
+        value = value << 8 | (unsigned char)bytes[i - 1];
     return value;
 }
 

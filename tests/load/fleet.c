@@ -156,7 +156,8 @@ static bool has_work(const struct agent *agent, const struct grant *grant)
 static void works_follow(struct agent *agent, const struct grant_set *set)
 {
     struct fleet *fleet = agent->fleet;
-    for (size_t i = agent->works.count; i-- > 0;) {
+    for (size_t left = agent->works.count; left > 0; left--) {
+        size_t i = left - 1;
         struct work *work = &agent->works.items[i];
         const struct grant *grant = grant_of(set, work);
         bool is_running = work->state == OBSERVED_RUNNING;

@@ -39,7 +39,8 @@ static struct number divide(const struct number *a, uint64_t by)
 {
     struct number quotient = { 0 };
     uint64_t rest = 0;
-    for (size_t i = DIGITS; i-- > 0;) {
+    for (size_t left = DIGITS; left > 0; left--) {
+        size_t i = left - 1;
         rest = rest * 10 + a->digit[i];
         quotient.digit[i] = (unsigned char)(rest / by);
         rest %= by;
@@ -49,7 +50,8 @@ static struct number divide(const struct number *a, uint64_t by)
 
 static bool is_above(const struct number *a, const struct number *b)
 {
-    for (size_t i = DIGITS; i-- > 0;) {
+    for (size_t left = DIGITS; left > 0; left--) {
+        size_t i = left - 1;
         if (a->digit[i] != b->digit[i])
             return a->digit[i] > b->digit[i];
     }

@@ -66,7 +66,8 @@ static void trace_event(struct lab *lab, const struct event *event)
 /* A claimant that leaves the queue has started, or withdrew. */
 static void claim_settle(struct lab *lab, const struct workload_changed *changed)
 {
-    for (size_t i = lab->claims.count; i-- > 0 && changed->state != WL_QUEUED;) {
+    for (size_t left = lab->claims.count; left > 0 && changed->state != WL_QUEUED; left--) {
+        size_t i = left - 1;
         if (id_eq(lab->claims.items[i], changed->workload))
             lab->claims.items[i] = lab->claims.items[--lab->claims.count];
     }
@@ -366,7 +367,8 @@ static void agent_apply(struct lab *lab, struct lab_agent *agent)
             process_stop(lab, process);
         }
     }
-    for (size_t i = agent->processes.count; i-- > 0;) {
+    for (size_t left = agent->processes.count; left > 0; left--) {
+        size_t i = left - 1;
         struct lab_process *process = &agent->processes.items[i];
         const struct allocation *a = state_allocation(lab->state, process->allocation);
         if (a == NULL)
