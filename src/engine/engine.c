@@ -15,7 +15,15 @@
 #include "wire/event_copy.h"
 #include "wire/event_json.h"
 
-enum { BATCHES = 3, PROBE_AFTER_S = 2, SELF_CHECK_AFTER_S = 10, SELF_CHECK_WORKLOADS_PER_S = 1000 };
+enum {
+    BATCHES = 3,
+    PROBE_AFTER_S = 2,
+    SELF_CHECK_AFTER_S = 10,
+    SELF_CHECK_WORKLOADS_PER_S = 1000,
+    PACE_SLOW_NS = 2000000,
+    PACE_WAIT_NS_MAX = 4000000,
+    PACE_SMOOTHING = 8,
+};
 
 struct desired {
     struct id node;
@@ -30,8 +38,21 @@ struct batch {
     VEC(struct desired) desired;
     struct store_batch handed; /* to the store, which reads it until the outcome is known */
     struct engine_waiter *first_waiter, **last_waiter;
+    size_t waiter_count;
+    struct mono handed_at;
     struct batch *next; /* durable and not told yet, after this one */
     bool is_used;       /* open, flying or being told */
+};
+
+/*
+ * When a disk is slow, half of all clients wait for the batch that flies and half for the next, and each
+ * commit carries one half. A moment's patience after a commit lets those who were just answered join the
+ * next with what they ask then: twice as much a commit, for a quarter more time.
+ */
+struct pace {
+    int64_t commit_ns; /* what the last ones took, smoothed */
+    struct mono until; /* nothing is handed over before, unless all expected are there */
+    size_t expected;   /* waiters: those who waited for the last two batches */
 };
 
 struct engine {
@@ -45,6 +66,7 @@ struct engine {
     struct batch *flying;  /* NULL: none */
     struct batch *durable; /* first of those to be told; NULL: none */
     bool is_telling;
+    struct pace pace;
     bool is_started;
     bool is_probing; /* the flying batch is an empty one that tries whether the store works again */
     bool is_refusing;
@@ -70,6 +92,7 @@ static void batch_clear(struct batch *batch)
     batch->touched.count = 0;
     batch->desired.count = 0;
     batch->is_used = false;
+    batch->waiter_count = 0;
     arena_reset(&batch->arena);
 }
 
@@ -90,6 +113,7 @@ static void batch_add_waiter(struct batch *batch, struct engine_waiter *waiter)
     waiter->next = NULL;
     *batch->last_waiter = waiter;
     batch->last_waiter = &waiter->next;
+    batch->waiter_count++;
 }
 
 static void batch_settle(struct batch *batch, enum err rc, const struct error *why)
@@ -387,6 +411,24 @@ static bool engine_schedule(struct engine *engine, size_t budget)
     return true;
 }
 
+/* After a commit: how long the next may wait for company. */
+static void pace_set(struct engine *engine, const struct batch *done)
+{
+    struct pace *pace = &engine->pace;
+    struct mono now = engine_now(engine);
+    pace->commit_ns += (now.ns - done->handed_at.ns - pace->commit_ns) / PACE_SMOOTHING;
+    pace->until = (struct mono){ 0 };
+    pace->expected = done->waiter_count + engine->open->waiter_count;
+    if (pace->commit_ns >= PACE_SLOW_NS && done->waiter_count > 1)
+        pace->until.ns = now.ns + MIN_OF(pace->commit_ns / 4, (int64_t)PACE_WAIT_NS_MAX);
+}
+
+static bool pace_holds(const struct engine *engine, struct mono now)
+{
+    return mono_before(now, engine->pace.until) &&
+           engine->open->waiter_count < engine->pace.expected;
+}
+
 /* Hands the open batch to the store. The seam may answer from within the call. */
 static void engine_flush(struct engine *engine)
 {
@@ -409,6 +451,7 @@ static void engine_flush(struct engine *engine)
         .answers = batch->answers.items,
         .answer_count = batch->answers.count,
     };
+    batch->handed_at = engine_now(engine);
     engine->seams.machine_clock(engine->seams.arg, &batch->handed.clock);
     if (engine->seams.handing_over != NULL)
         engine->seams.handing_over(engine->seams.arg, engine->state);
@@ -454,7 +497,8 @@ bool engine_turn(struct engine *engine, size_t budget)
         engine->check_at = mono_add_s(now, SELF_CHECK_AFTER_S + (int64_t)more_s);
     }
     bool more = engine_schedule(engine, budget);
-    if (engine->flying == NULL && !batch_is_empty(engine->open))
+    bool is_ready = engine->flying == NULL && !batch_is_empty(engine->open);
+    if (is_ready && !pace_holds(engine, now))
         engine_flush(engine);
     engine_rest(engine);
     return more;
@@ -471,6 +515,9 @@ struct mono engine_wake_at(const struct engine *engine)
         if (mono_before(others[i], at))
             at = others[i];
     }
+    bool is_held = engine->flying == NULL && !batch_is_empty(engine->open);
+    if (is_held && mono_before(engine->pace.until, at))
+        at = engine->pace.until;
     return at;
 }
 
@@ -565,7 +612,8 @@ void engine_committed(struct engine *engine, enum err rc, const struct error *wh
     while (*last != NULL)
         last = &(*last)->next;
     *last = batch;
-    if (!batch_is_empty(engine->open))
+    pace_set(engine, batch);
+    if (!batch_is_empty(engine->open) && !pace_holds(engine, engine_now(engine)))
         engine_flush(engine);
     engine_tell(engine);
 }

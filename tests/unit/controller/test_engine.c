@@ -272,6 +272,68 @@ static void test_the_next_flies_before_the_last_is_told(void **state)
     world_end(&world);
 }
 
+/* One commit of `took_ns`, with `count` who wait for it; they are told. */
+static void commit_slowly(struct world *world, int64_t took_ns, struct waiting *waiting,
+                          size_t count, unsigned *name)
+{
+    char text[32];
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(text, sizeof(text), "p%u", (*name)++);
+        waiting[i] = wait_here();
+        CHECK("create", create_tenant(world, text) == ERR_OK);
+        engine_wait(world->engine, &waiting[i].waiter);
+    }
+    turn(world);
+    if (world->flying == NULL) { /* held for company that does not come */
+        world->now = engine_wake_at(world->engine);
+        turn(world);
+    }
+    world->now.ns += took_ns;
+    settle(world, ERR_OK);
+}
+
+static void test_a_slow_store_is_given_more_at_once(void **state)
+{
+    (void)state;
+    struct world world;
+    struct waiting waiting[8];
+    unsigned name = 0;
+    world_start(&world);
+    for (int i = 0; i < 40; i++)
+        commit_slowly(&world, 8 * NS_PER_MS, waiting, 4, &name);
+
+    /* One of four asks again: the others may, for a quarter of what a commit takes. */
+    CHECK("create", create_tenant(&world, "amber") == ERR_OK);
+    struct waiting one = wait_here();
+    engine_wait(world.engine, &one.waiter);
+    turn(&world);
+    CHECK("held", world.flying == NULL);
+    int64_t left_ns = engine_wake_at(world.engine).ns - world.now.ns;
+    CHECK("not for long", left_ns > 0 && left_ns <= 4 * NS_PER_MS);
+    CHECK("create", create_tenant(&world, "birch") == ERR_OK);
+    struct waiting more[3] = { wait_here(), wait_here(), wait_here() };
+    for (size_t i = 0; i < COUNT_OF(more); i++)
+        engine_wait(world.engine, &more[i].waiter);
+    turn(&world);
+    CHECK("all are there: at once", world.flying != NULL);
+    settle_all(&world);
+
+    /* Alone nobody is waited for, and with a fast store neither. */
+    for (int i = 0; i < 40; i++)
+        commit_slowly(&world, 8 * NS_PER_MS, waiting, 1, &name);
+    CHECK("create", create_tenant(&world, "cedar") == ERR_OK);
+    turn(&world);
+    CHECK("alone", world.flying != NULL);
+    settle_all(&world);
+    for (int i = 0; i < 80; i++)
+        commit_slowly(&world, NS_PER_MS / 10, waiting, 4, &name);
+    CHECK("create", create_tenant(&world, "delta") == ERR_OK);
+    turn(&world);
+    CHECK("fast", world.flying != NULL);
+    settle_all(&world);
+    world_end(&world);
+}
+
 /* The order of the journal holds (seam_publish looks), however the answers of a store nest. */
 static void test_a_store_that_answers_at_once(void **state)
 {
@@ -488,6 +550,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_wait_for_their_batch),
         cmocka_unit_test(test_the_next_flies_before_the_last_is_told),
+        cmocka_unit_test(test_a_slow_store_is_given_more_at_once),
         cmocka_unit_test(test_a_store_that_answers_at_once),
         cmocka_unit_test(test_refusals_wait_too),
         cmocka_unit_test(test_many_commands_are_one_batch),
