@@ -35,7 +35,7 @@ char *id_text(enum id_kind kind, struct id id, char out[ID_TEXT_MAX])
     for (size_t left = ID_DIGITS; left > 0; left--) {
         size_t i = left - 1;
         out[used + i] = digits[id.lo & 31];
-        id.lo = id.lo >> 5 | id.hi << 59;
+        id.lo = id.lo >> 5 | (id.hi & 31) << 59;
         id.hi >>= 5;
     }
     out[used + ID_DIGITS] = '\0';
@@ -54,7 +54,7 @@ bool id_parse(enum id_kind kind, struct str text, struct id *out)
         if (at == NULL || id.hi >> 59 != 0)
             return false; /* a digit outside the alphabet, or more than 128 bits */
         id.hi = id.hi << 5 | id.lo >> 59;
-        id.lo = id.lo << 5 | (uint64_t)(at - digits);
+        id.lo = (id.lo & UINT64_MAX >> 5) << 5 | (uint64_t)(at - digits);
     }
     *out = id;
     return true;

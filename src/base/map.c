@@ -48,6 +48,12 @@ void id_map_put(struct id_map *map, struct id key, void *value)
     *slot = (struct id_slot){ key, value };
 }
 
+/* From one slot on to another, over the end if need be. */
+static size_t ring_distance(size_t from, size_t to, size_t capacity)
+{
+    return to >= from ? to - from : to + capacity - from;
+}
+
 void *id_map_remove(struct id_map *map, struct id key)
 {
     if (map->capacity == 0)
@@ -60,7 +66,7 @@ void *id_map_remove(struct id_map *map, struct id key)
     size_t mask = map->capacity - 1;
     for (size_t i = (hole + 1) & mask; map->slots[i].value != NULL; i = (i + 1) & mask) {
         size_t home = id_home(map->slots[i].key, map->capacity);
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
+        if (ring_distance(home, i, map->capacity) >= ring_distance(hole, i, map->capacity)) {
             map->slots[hole] = map->slots[i];
             hole = i;
         }
@@ -129,7 +135,7 @@ void *str_map_remove(struct str_map *map, struct str key)
     size_t mask = map->capacity - 1;
     for (size_t i = (hole + 1) & mask; map->slots[i].value != NULL; i = (i + 1) & mask) {
         size_t home = (size_t)map->slots[i].hash & mask;
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
+        if (ring_distance(home, i, map->capacity) >= ring_distance(hole, i, map->capacity)) {
             map->slots[hole] = map->slots[i];
             hole = i;
         }
