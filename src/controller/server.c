@@ -197,6 +197,8 @@ void exchange_answer(struct exchange *exchange)
 void exchange_refuse(struct exchange *exchange, const struct error *e)
 {
     api_problem(e, &exchange->answer);
+    if (exchange->answer.status >= 500 && e->code != ERR_UNAVAILABLE)
+        log_error("a request failed inside", LOG_ERR(e));
     exchange_answer(exchange);
 }
 
