@@ -51,6 +51,11 @@ struct berthd {
     bool trim_more;    /* the worker's answer */
     bool is_stopping;
     unsigned commits_since_trim;
+    bool is_copying;    /* a worker copies the log back beside the commits */
+    bool is_log_copied; /* but for what came meanwhile */
+    bool is_copy_rest;  /* this commit copies that */
+    enum err copy_rc;
+    unsigned commits_since_copy;
     enum err commit_rc;
     struct error commit_error;
     int exit_code;

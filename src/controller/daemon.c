@@ -22,6 +22,7 @@ enum {
     /* Pages that are written again and again are copied once: the longer the log, the less there is to
      * copy, and the longer the batch waits that comes upon it. */
     LOG_PAGES_MAX = 8192,
+    COPY_EVERY_COMMITS = 64, /* at most: a reader may keep the log long */
     LOG_PAGES_IDLE = 1000,
     HOUSEWORK_S = 60,
     TRIM_EVERY_COMMITS = 16, /* a step of retention with every so many, while others wait */
@@ -89,7 +90,7 @@ static void commit_run(void *arg)
         batch->event_count > 0 ? batch->events[batch->event_count - 1].event->sequence : 0;
     if (snapshotter_store(berthd->snapshotter, store, durable, &e) != ERR_OK)
         log_warning("a snapshot was not stored", LOG_ERR(&e));
-    if (store->vtable->maintain(store, LOG_PAGES_MAX, &e) != ERR_OK)
+    if (berthd->is_copy_rest && store->vtable->maintain(store, 1, &e) != ERR_OK)
         log_warning("the store's maintenance failed", LOG_ERR(&e));
     if (berthd->is_trim_step)
         trim_step(berthd);
@@ -103,6 +104,35 @@ static void upkeep_run(void *arg)
     if (berthd->store->vtable->maintain(berthd->store, LOG_PAGES_IDLE, &e) != ERR_OK)
         log_warning("the store's maintenance failed", LOG_ERR(&e));
     trim_step(berthd);
+}
+
+/* On another worker, beside the commits. */
+static void copy_run(void *arg)
+{
+    struct berthd *berthd = arg;
+    struct error e = { 0 };
+    berthd->copy_rc = berthd->store->vtable->copy_log(berthd->store, &e);
+    if (berthd->copy_rc != ERR_OK)
+        log_warning("the store's log was not copied back", LOG_ERR(&e));
+}
+
+static void copy_done(void *arg)
+{
+    struct berthd *berthd = arg;
+    berthd->is_copying = false;
+    berthd->commits_since_copy = 0;
+    berthd->is_log_copied = berthd->copy_rc == ERR_OK;
+}
+
+/* Loop, between two commits. */
+static void copy_consider(struct berthd *berthd)
+{
+    bool is_long = berthd->store->vtable->log_pages(berthd->store) >= LOG_PAGES_MAX;
+    if (!is_long || berthd->is_copying || berthd->is_stopping ||
+        ++berthd->commits_since_copy < COPY_EVERY_COMMITS)
+        return;
+    berthd->is_copying = true;
+    loop_work(berthd->loop, copy_run, copy_done, berthd);
 }
 
 static void commit_start(struct berthd *berthd);
@@ -134,6 +164,7 @@ static void commit_done(void *arg)
     struct berthd *berthd = arg;
     enum err rc = berthd->commit_rc;
     berthd->committing = NULL;
+    copy_consider(berthd);
     if (berthd->is_trim_step)
         berthd->is_trim_due = rc != ERR_OK || berthd->trim_more;
     if (rc != ERR_OK && rc != ERR_UNAVAILABLE) {
@@ -156,6 +187,8 @@ static void commit_start(struct berthd *berthd)
         berthd->is_trim_due && ++berthd->commits_since_trim >= TRIM_EVERY_COMMITS;
     if (berthd->is_trim_step)
         berthd->commits_since_trim = 0;
+    berthd->is_copy_rest = berthd->is_log_copied;
+    berthd->is_log_copied = false;
     loop_work(berthd->loop, commit_run, commit_done, berthd);
 }
 
@@ -179,7 +212,8 @@ static void on_checked(void *arg, unsigned found, const struct error *e)
 
 static void seam_handing_over(void *arg, const struct state *state)
 {
-    snapshotter_consider(((struct berthd *)arg)->snapshotter, state);
+    struct berthd *berthd = arg;
+    snapshotter_consider(berthd->snapshotter, berthd->store, state);
 }
 
 static enum err seam_reload(void *arg, struct state **out, struct error *e)

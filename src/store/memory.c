@@ -218,9 +218,20 @@ static void put_snapshot(struct memory_store *store, struct memory_snapshot snap
     store->snapshots.items[at] = snapshot;
 }
 
-static enum err memory_save_snapshot(struct store *base, uint64_t sequence, struct str bytes,
-                                     uint64_t keep_events, struct error *e)
+static void memory_pack_snapshot(const struct store *base, struct str bytes, struct buf *content,
+                                 struct store_packed *out)
 {
+    (void)base;
+    buf_clear(content);
+    buf_add_str(content, bytes);
+    *out = (struct store_packed){ .raw_bytes = bytes.size, .content = buf_str(content) };
+}
+
+static enum err memory_save_snapshot(struct store *base, uint64_t sequence,
+                                     const struct store_packed *snapshot, uint64_t keep_events,
+                                     struct error *e)
+{
+    struct str bytes = snapshot->content;
     struct memory_store *store = memory_of(base);
     if (store->is_poisoned)
         return err_set(e, ERR_IO, "the outcome of an earlier commit is unknown");
@@ -387,6 +398,19 @@ static enum err memory_trim(struct store *base, struct wall now, bool *more, str
     return ERR_OK;
 }
 
+static enum err memory_copy_log(struct store *base, struct error *e)
+{
+    (void)base;
+    (void)e;
+    return ERR_OK;
+}
+
+static int memory_log_pages(const struct store *base)
+{
+    (void)base;
+    return 0;
+}
+
 static enum err memory_maintain(struct store *base, int log_pages_max, struct error *e)
 {
     (void)log_pages_max;
@@ -481,12 +505,15 @@ static const struct store_vtable memory_vtable = {
     .claim = memory_claim,
     .append = memory_append,
     .load_snapshot = memory_load_snapshot,
+    .pack_snapshot = memory_pack_snapshot,
     .save_snapshot = memory_save_snapshot,
     .read_events = memory_read_events,
     .read_answers = memory_read_answers,
     .read_clock = memory_read_clock,
     .trim = memory_trim,
     .maintain = memory_maintain,
+    .copy_log = memory_copy_log,
+    .log_pages = memory_log_pages,
     .rebuild = memory_rebuild,
     .free = memory_free,
 };

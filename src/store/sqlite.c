@@ -110,6 +110,25 @@ static enum err sqlite_maintain(struct store *base, int log_pages_max, struct er
     return sql_fail(&store->sql, e, "checkpoint");
 }
 
+/* A connection of its own: SQLite lets one copy while another writes, and the log begins anew when all of
+ * it is copied. What a copy leaves half done, the next one does again. */
+static enum err sqlite_copy_log(struct store *base, struct error *e)
+{
+    AUTO(sql) struct sql sql = { 0 };
+    enum err rc = sql_open(&sql, sqlite_of(base)->sql.path, SQL_WRITE, e);
+    if (rc != ERR_OK)
+        return rc;
+    (void)sqlite3_db_config(sql.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    int result = sqlite3_wal_checkpoint_v2(sql.db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return result == SQLITE_OK || result == SQLITE_BUSY ? ERR_OK
+                                                        : sql_fail(&sql, e, "copy the log back");
+}
+
+static int sqlite_log_pages(const struct store *base)
+{
+    return ((const struct sqlite_store *)(const void *)base)->log_pages;
+}
+
 static void sqlite_free(struct store *base)
 {
     struct sqlite_store *store = sqlite_of(base);
@@ -124,12 +143,15 @@ const struct store_vtable sqlite_vtable = {
     .claim = sqlite_claim,
     .append = sqlite_append,
     .load_snapshot = sqlite_load_snapshot,
+    .pack_snapshot = sqlite_pack_snapshot,
     .save_snapshot = sqlite_save_snapshot,
     .read_events = sqlite_read_events,
     .read_answers = sqlite_read_answers,
     .read_clock = sqlite_read_clock,
     .trim = sqlite_trim,
     .maintain = sqlite_maintain,
+    .copy_log = sqlite_copy_log,
+    .log_pages = sqlite_log_pages,
     .rebuild = sqlite_rebuild,
     .free = sqlite_free,
 };

@@ -30,14 +30,26 @@ enum err sqlite_load_snapshot(struct store *base, uint64_t *sequence, struct buf
     return ERR_OK;
 }
 
-static enum err add_snapshot(struct sqlite_store *store, uint64_t sequence, struct str bytes,
-                             struct str packed, struct error *e)
+void sqlite_pack_snapshot(const struct store *base, struct str bytes, struct buf *content,
+                          struct store_packed *out)
+{
+    const struct sqlite_store *store = (const struct sqlite_store *)(const void *)base;
+    deflate_bytes(bytes, DEFLATE_FAST, content);
+    *out = (struct store_packed){
+        .raw_bytes = bytes.size,
+        .check = siphash(store->key.bytes, bytes.data, bytes.size),
+        .content = buf_str(content),
+    };
+}
+
+static enum err add_snapshot(struct sqlite_store *store, uint64_t sequence,
+                             const struct store_packed *snapshot, struct error *e)
 {
     struct sql_call call = sql_get(&store->sql, ST_SNAPSHOT_ADD);
     sql_u64(&call, sequence);
-    sql_u64(&call, bytes.size);
-    sql_u64(&call, siphash(store->key.bytes, bytes.data, bytes.size));
-    sql_blob(&call, packed.data, packed.size);
+    sql_u64(&call, snapshot->raw_bytes);
+    sql_u64(&call, snapshot->check);
+    sql_blob(&call, snapshot->content.data, snapshot->content.size);
     return sql_run(&call, e);
 }
 
@@ -79,8 +91,9 @@ static enum err after_snapshot(struct sqlite_store *store, const struct store_he
     return rc;
 }
 
-static enum err write_snapshot(struct sqlite_store *store, uint64_t sequence, struct str bytes,
-                               uint64_t keep_events, struct error *e)
+static enum err write_snapshot(struct sqlite_store *store, uint64_t sequence,
+                               const struct store_packed *snapshot, uint64_t keep_events,
+                               struct error *e)
 {
     struct store_head head;
     enum err rc = head_read(&store->sql, &head, e);
@@ -92,18 +105,17 @@ static enum err write_snapshot(struct sqlite_store *store, uint64_t sequence, st
         return err_set(e, ERR_INVALID,
                        "a snapshot at %" PRIu64 " of a journal that ends at %" PRIu64, sequence,
                        head.sequence);
-    AUTO(buf) struct buf packed = { 0 };
-    deflate_bytes(bytes, DEFLATE_FAST, &packed);
-    rc = add_snapshot(store, sequence, bytes, buf_str(&packed), e);
+    rc = add_snapshot(store, sequence, snapshot, e);
     return rc == ERR_OK ? after_snapshot(store, &head, keep_events, e) : rc;
 }
 
-enum err sqlite_save_snapshot(struct store *base, uint64_t sequence, struct str bytes,
-                              uint64_t keep_events, struct error *e)
+enum err sqlite_save_snapshot(struct store *base, uint64_t sequence,
+                              const struct store_packed *snapshot, uint64_t keep_events,
+                              struct error *e)
 {
     struct sqlite_store *store = sqlite_of(base);
     enum err rc = sqlite_begin(store, e);
     if (rc != ERR_OK)
         return rc;
-    return sqlite_end(store, write_snapshot(store, sequence, bytes, keep_events, e), e);
+    return sqlite_end(store, write_snapshot(store, sequence, snapshot, keep_events, e), e);
 }

@@ -71,8 +71,11 @@ void answer_read(struct sql_call *call, struct store_answer *out);
 /* sqlite_snapshot.c */
 enum err sqlite_load_snapshot(struct store *base, uint64_t *sequence, struct buf *bytes,
                               struct error *e);
-enum err sqlite_save_snapshot(struct store *base, uint64_t sequence, struct str bytes,
-                              uint64_t keep_events, struct error *e);
+void sqlite_pack_snapshot(const struct store *base, struct str bytes, struct buf *content,
+                          struct store_packed *out);
+enum err sqlite_save_snapshot(struct store *base, uint64_t sequence,
+                              const struct store_packed *snapshot, uint64_t keep_events,
+                              struct error *e);
 /* sqlite_trim.c */
 enum err sqlite_trim(struct store *base, struct wall now, bool *more, struct error *e);
 

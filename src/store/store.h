@@ -71,6 +71,13 @@ typedef enum err store_answer_fn(void *arg, const struct store_answer *answer, s
 typedef enum err store_decode_fn(void *arg, const struct store_row *row, struct arena *arena,
                                  struct event *out, struct error *e);
 
+/* A snapshot as the store keeps it. */
+struct store_packed {
+    uint64_t raw_bytes;
+    uint64_t check; /* of the raw bytes */
+    struct str content;
+};
+
 struct store;
 
 struct store_vtable {
@@ -82,10 +89,15 @@ struct store_vtable {
     /* Newest snapshot; ERR_NOT_FOUND when none was ever taken. `bytes` is the caller's to buf_done. */
     enum err (*load_snapshot)(struct store *store, uint64_t *sequence, struct buf *bytes,
                               struct error *e);
+    /* Makes a snapshot small, `content` being what `out` then borrows. Takes long and touches nothing:
+     * for a thread or a child process beside the batches. */
+    void (*pack_snapshot)(const struct store *store, struct str bytes, struct buf *content,
+                          struct store_packed *out);
     /* Durable before it returns. Archives journal segments that are older than the snapshot before
      * the last one, keeping `keep_events` rows at least for feeds. */
-    enum err (*save_snapshot)(struct store *store, uint64_t sequence, struct str bytes,
-                              uint64_t keep_events, struct error *e);
+    enum err (*save_snapshot)(struct store *store, uint64_t sequence,
+                              const struct store_packed *snapshot, uint64_t keep_events,
+                              struct error *e);
     /* Rows with sequence > after, in order, without gaps (ERR_CORRUPT otherwise). */
     enum err (*read_events)(struct store *store, uint64_t after, store_row_fn *each, void *arg,
                             struct error *e);
@@ -99,6 +111,11 @@ struct store_vtable {
     enum err (*trim)(struct store *store, struct wall now, bool *more, struct error *e);
     /* Between batches: copies the write-ahead log back when it has this many pages of 4 KiB. */
     enum err (*maintain)(struct store *store, int log_pages_max, struct error *e);
+    /* Copies back what the log has by now. The one call that may run beside the others, on a thread of
+     * its own: it takes long, and batches go on meanwhile; maintain() then has little left to copy. */
+    enum err (*copy_log)(struct store *store, struct error *e);
+    /* Pages of the log after the last batch, copied back or not. */
+    int (*log_pages)(const struct store *store);
     /* Drops all projections and makes them again from the (archived and live) journal. */
     enum err (*rebuild)(struct store *store, store_decode_fn *decode, void *arg, struct error *e);
     void (*free)(struct store *store);
@@ -115,6 +132,16 @@ static inline void store_free(struct store *store)
         store->vtable->free(store);
 }
 DEFINE_CLEANUP(store, struct store *, store_free)
+
+/* Packs and saves. */
+static inline enum err store_save_snapshot(struct store *store, uint64_t sequence, struct str bytes,
+                                           uint64_t keep_events, struct error *e)
+{
+    AUTO(buf) struct buf content = { 0 };
+    struct store_packed packed;
+    store->vtable->pack_snapshot(store, bytes, &content, &packed);
+    return store->vtable->save_snapshot(store, sequence, &packed, keep_events, e);
+}
 
 /* Retention in days, by kind; 0: for ever. */
 struct store_retention {

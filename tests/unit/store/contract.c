@@ -213,8 +213,7 @@ static void only_the_newest_epoch_appends(struct fixture *f)
     struct store_batch batch = history_batch(&f->history, 3, 0);
     f->store->epoch = 100;
     CHECK("fenced", f->store->vtable->append(f->store, &batch, &f->e) == ERR_CONFLICT);
-    CHECK("fenced",
-          f->store->vtable->save_snapshot(f->store, 1, STR("x"), 0, &f->e) == ERR_CONFLICT);
+    CHECK("fenced", store_save_snapshot(f->store, 1, STR("x"), 0, &f->e) == ERR_CONFLICT);
     f->store->epoch = 0;
     CHECK("not claimed", f->store->vtable->append(f->store, &batch, &f->e) == ERR_CONFLICT);
     f->store->epoch = 101;
@@ -282,22 +281,19 @@ static void gives_back_the_newest_snapshot(struct fixture *f)
     uint64_t sequence = 0;
     CHECK("none yet",
           f->store->vtable->load_snapshot(f->store, &sequence, &bytes, &f->e) == ERR_NOT_FOUND);
-    CHECK("of nothing",
-          f->store->vtable->save_snapshot(f->store, 0, STR("x"), 0, &f->e) == ERR_INVALID);
+    CHECK("of nothing", store_save_snapshot(f->store, 0, STR("x"), 0, &f->e) == ERR_INVALID);
     append(f, 50, 0);
-    CHECK("ahead", f->store->vtable->save_snapshot(f->store, f->history.sequence + 1, STR("x"), 0,
-                                                   &f->e) == ERR_INVALID);
+    CHECK("ahead", store_save_snapshot(f->store, f->history.sequence + 1, STR("x"), 0, &f->e) ==
+                       ERR_INVALID);
     char text[32];
     for (uint64_t at = 1; at <= 10; at++) {
         (void)snprintf(text, sizeof(text), "state %d", (int)at);
-        CHECK_OK("save", f->store->vtable->save_snapshot(f->store, at, str_of(text), 0, &f->e),
-                 &f->e);
+        CHECK_OK("save", store_save_snapshot(f->store, at, str_of(text), 0, &f->e), &f->e);
     }
-    CHECK_OK("again", f->store->vtable->save_snapshot(f->store, 10, STR(""), 0, &f->e), &f->e);
+    CHECK_OK("again", store_save_snapshot(f->store, 10, STR(""), 0, &f->e), &f->e);
     CHECK_OK("load", f->store->vtable->load_snapshot(f->store, &sequence, &bytes, &f->e), &f->e);
     CHECK("empty", sequence == 10 && bytes.size == 0);
-    CHECK_OK("save", f->store->vtable->save_snapshot(f->store, 11, STR("a\0b"), 1000, &f->e),
-             &f->e);
+    CHECK_OK("save", store_save_snapshot(f->store, 11, STR("a\0b"), 1000, &f->e), &f->e);
     fixture_open(f);
     CHECK_OK("load", f->store->vtable->load_snapshot(f->store, &sequence, &bytes, &f->e), &f->e);
     CHECK("newest", sequence == 11 && bytes.size == 3 && memcmp(bytes.data, "a\0b", 3) == 0);
@@ -317,8 +313,7 @@ static void an_archived_journal_reads_the_same(struct fixture *f)
         append(f, 200, 0);
     AUTO(buf) struct buf before = dump(f);
     for (uint64_t at = 1000; at <= f->history.sequence; at += 1000)
-        CHECK_OK("save", f->store->vtable->save_snapshot(f->store, at, STR("s"), 1500, &f->e),
-                 &f->e);
+        CHECK_OK("save", store_save_snapshot(f->store, at, STR("s"), 1500, &f->e), &f->e);
     trim_all(f, start);
     CHECK_OK("maintain", f->store->vtable->maintain(f->store, 1000, &f->e), &f->e);
     AUTO(buf) struct buf after = dump(f);
@@ -428,7 +423,7 @@ static void drops_old_journal_only_behind_snapshots(struct fixture *f)
     trim_all(f, late);
     check_journal(f, 0); /* no snapshot: every event is needed */
     for (uint64_t at = 3500; at <= 5500; at += 500)
-        CHECK_OK("save", f->store->vtable->save_snapshot(f->store, at, STR("s"), 0, &f->e), &f->e);
+        CHECK_OK("save", store_save_snapshot(f->store, at, STR("s"), 0, &f->e), &f->e);
     trim_all(f, late);
     CHECK("dropped",
           f->store->vtable->read_events(f->store, 0, count_row, &count, &f->e) == ERR_NOT_FOUND);
@@ -449,7 +444,7 @@ static void rebuild_gives_the_same_projections(struct fixture *f)
     for (size_t i = 0; i < 15; i++)
         append(f, 200, 1);
     for (uint64_t at = 1000; at <= f->history.sequence; at += 500)
-        CHECK_OK("save", f->store->vtable->save_snapshot(f->store, at, STR("s"), 0, &f->e), &f->e);
+        CHECK_OK("save", store_save_snapshot(f->store, at, STR("s"), 0, &f->e), &f->e);
     trim_all(f, (struct wall){ 0 });
     AUTO(buf) struct buf before = dump(f);
     AUTO(buf) struct buf tables_before = { 0 };
@@ -648,8 +643,7 @@ static void kinds_do_not_differ(void **state)
                          &f->e);
             else if (what == 3 && f->history.sequence > 0)
                 CHECK_OK("snapshot",
-                         f->store->vtable->save_snapshot(f->store, f->history.sequence, STR("s"),
-                                                         100, &f->e),
+                         store_save_snapshot(f->store, f->history.sequence, STR("s"), 100, &f->e),
                          &f->e);
             if (step % 10 == 9)
                 dumps[i] = dump(f);

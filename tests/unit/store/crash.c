@@ -40,7 +40,7 @@ static enum err child_life(const char *path, struct history *history, struct pro
         if (rc == ERR_OK && i % 3 == 0)
             rc = store->vtable->maintain(store, 1000, NULL);
         if (rc == ERR_OK && i % 5 == 0)
-            rc = store->vtable->save_snapshot(store, history->sequence, STR("state"), 50, NULL);
+            rc = store_save_snapshot(store, history->sequence, STR("state"), 50, NULL);
         if (rc == ERR_OK && i % 7 == 0)
             rc = store->vtable->trim(store, history->wall, &more, NULL);
     }

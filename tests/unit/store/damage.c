@@ -81,8 +81,7 @@ static struct store *make_store(struct specimen *s, const char *path, uint64_t s
         CHECK_OK("append", store->vtable->append(store, &batch, &e), &e);
     }
     for (uint64_t at = 1100; at <= 1300; at += 100)
-        CHECK_OK("save", store->vtable->save_snapshot(store, at, STR("the whole state"), 0, &e),
-                 &e);
+        CHECK_OK("save", store_save_snapshot(store, at, STR("the whole state"), 0, &e), &e);
     while (more)
         CHECK_OK("trim", store->vtable->trim(store, (struct wall){ 0 }, &more, &e), &e);
     return store;

@@ -190,7 +190,7 @@ static enum err do_claim(struct fixture *f)
 
 static enum err do_snapshot(struct fixture *f)
 {
-    return f->store->vtable->save_snapshot(f->store, f->history.sequence, STR("state"), 10, &f->e);
+    return store_save_snapshot(f->store, f->history.sequence, STR("state"), 10, &f->e);
 }
 
 static enum err do_trim(struct fixture *f)
@@ -205,6 +205,11 @@ static enum err do_trim(struct fixture *f)
 static enum err do_maintain(struct fixture *f)
 {
     return f->store->vtable->maintain(f->store, 1000, &f->e);
+}
+
+static enum err do_copy_log(struct fixture *f)
+{
+    return f->store->vtable->copy_log(f->store, &f->e);
 }
 
 static enum err do_rebuild(struct fixture *f)
@@ -224,7 +229,8 @@ static const struct {
     enum err (*run)(struct fixture *f);
 } work_cases[] = {
     { "claim", do_claim },       { "snapshot", do_snapshot }, { "trim", do_trim },
-    { "maintain", do_maintain }, { "rebuild", do_rebuild },   { "open", do_open },
+    { "maintain", do_maintain }, { "copy", do_copy_log },     { "rebuild", do_rebuild },
+    { "open", do_open },
 };
 
 /* Enough that there is something to archive, to checkpoint and to recover from. */

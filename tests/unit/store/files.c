@@ -1,6 +1,8 @@
 /* files.c - making, opening, copying and restoring store files, and every reason to refuse. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "os/file.h"
@@ -385,6 +387,54 @@ static void queries_see_what_is_committed(void **state)
     fixture_done(&f);
 }
 
+struct copier {
+    struct store *store;
+    atomic_bool is_ended;
+    unsigned copies;
+};
+
+static void *copy_until_ended(void *arg)
+{
+    struct copier *copier = arg;
+    struct error e;
+    while (!atomic_load(&copier->is_ended)) {
+        CHECK_OK("copy", copier->store->vtable->copy_log(copier->store, &e), &e);
+        copier->copies++;
+    }
+    return NULL;
+}
+
+/* The long part of keeping the log short needs no pause; the short part ends it. */
+static void the_log_is_copied_while_batches_go_on(void **state)
+{
+    (void)state;
+    struct fixture f;
+    pthread_t thread;
+    fixture_init(&f);
+    struct copier copier = { .store = f.store };
+    for (size_t i = 0; i < 20; i++)
+        append(&f, 50);
+    int before = f.store->vtable->log_pages(f.store);
+    CHECK("thread", pthread_create(&thread, NULL, copy_until_ended, &copier) == 0);
+    for (size_t i = 0; i < 40; i++)
+        append(&f, 50);
+    atomic_store(&copier.is_ended, true);
+    pthread_join(thread, NULL);
+    CHECK("copied", copier.copies > 0);
+    CHECK_OK("the rest", f.store->vtable->maintain(f.store, 1, &f.e), &f.e);
+    append(&f, 1);
+    int after = f.store->vtable->log_pages(f.store);
+    CHECK("the log begins anew", after > 0 && after < before);
+
+    AUTO(buf) struct buf whole = { 0 };
+    AUTO(buf) struct buf again = { 0 };
+    CHECK_OK("dump", dump_store(f.store, &f.history, &whole, &f.e), &f.e);
+    CHECK_OK("open", open_store(&f, f.path), &f.e);
+    CHECK_OK("dump", dump_store(f.store, &f.history, &again, &f.e), &f.e);
+    CHECK("nothing lost", str_eq(buf_str(&whole), buf_str(&again)));
+    fixture_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +446,7 @@ int main(void)
         cmocka_unit_test(migrations_go_forward_only),
         cmocka_unit_test(the_migrations_are_numbered),
         cmocka_unit_test(a_store_of_a_newer_program_is_refused),
+        cmocka_unit_test(the_log_is_copied_while_batches_go_on),
         cmocka_unit_test(a_backup_is_taken_while_the_store_works),
         cmocka_unit_test(a_restore_raises_the_epoch),
         cmocka_unit_test(an_older_backup_may_take_the_place),
