@@ -29,6 +29,28 @@ static void node_link(struct node *node, struct allocation *allocation)
                 prev_on_node);
 }
 
+static bool is_of_attempt(const struct allocation *allocation, int64_t attempt)
+{
+    return allocation != NULL && allocation->r.attempt == attempt;
+}
+
+/* Where the work is: the allocations go when it ends, and people ask afterwards. */
+static void workload_place(struct state *state, struct workload *workload,
+                           const struct allocation *allocation)
+{
+    const struct allocation_record *r = &allocation->r;
+    struct id_list *nodes = &workload->r.nodes;
+    bool is_first = !is_of_attempt(allocation->prev_in_workload, r->attempt) &&
+                    !is_of_attempt(allocation->next_in_workload, r->attempt);
+    if (is_first || nodes->count == 0) {
+        nodes_drop(&state->pool, nodes);
+        nodes->count = (size_t)workload->r.members;
+        nodes->items = pool_new(&state->pool, nodes->count * sizeof(*nodes->items));
+    }
+    if (r->rank >= 0 && (size_t)r->rank < nodes->count)
+        nodes->items[r->rank] = r->node;
+}
+
 void evolve_allocation_granted(struct state *state, const struct event *event, enum history from)
 {
     const struct allocation_record *given = &event->allocation_granted;
@@ -52,6 +74,8 @@ void evolve_allocation_granted(struct state *state, const struct event *event, e
     }
 
     workload_link(allocation->workload, allocation);
+    if (from == LIVE)
+        workload_place(state, allocation->workload, allocation);
     node_link(allocation->node, allocation);
     id_map_put(&state->allocations, r->id, allocation);
     state->allocation_count++;

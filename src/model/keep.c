@@ -235,6 +235,11 @@ static void names_drop(struct pool *pool, struct str *name, struct str *user)
     *user = (struct str){ 0 };
 }
 
+void nodes_drop(struct pool *pool, struct id_list *nodes)
+{
+    DROP_ITEMS(pool, nodes);
+}
+
 void workload_keep(struct pool *pool, struct workload_record *r,
                    const struct workload_record *before)
 {
@@ -243,6 +248,7 @@ void workload_keep(struct pool *pool, struct workload_record *r,
     str_keep(pool, &r->detail);
     KEEP_ITEMS(pool, &r->depends_on);
     KEEP_ITEMS(pool, &r->volumes);
+    KEEP_ITEMS(pool, &r->nodes);
 }
 
 void workload_drop(struct pool *pool, struct workload_record *r)
@@ -252,6 +258,7 @@ void workload_drop(struct pool *pool, struct workload_record *r)
     str_drop(pool, &r->detail);
     DROP_ITEMS(pool, &r->depends_on);
     DROP_ITEMS(pool, &r->volumes);
+    nodes_drop(pool, &r->nodes);
 }
 
 void allocation_keep(struct pool *pool, struct allocation_record *r)

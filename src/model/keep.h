@@ -40,6 +40,7 @@ void holds_drop(struct pool *pool, struct hold_list *list);
 void workload_keep(struct pool *pool, struct workload_record *r,
                    const struct workload_record *before);
 void workload_drop(struct pool *pool, struct workload_record *r);
+void nodes_drop(struct pool *pool, struct id_list *nodes);
 void allocation_keep(struct pool *pool, struct allocation_record *r);
 void allocation_drop(struct pool *pool, struct allocation_record *r);
 

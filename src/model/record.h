@@ -326,6 +326,7 @@ struct workload_record {
     struct mono state_since;
     struct wall started; /* of the latest attempt; 0: never */
     struct wall ended;
+    struct id_list nodes; /* of the latest attempt, by rank; none: that member was never placed */
     struct exit_status exit;
     uint64_t version;
 };

@@ -293,6 +293,7 @@ static const struct field workload_record_fields[] = {
     { F(MONO, state_since), .flags = FIELD_STORED },
     { F(WALL, started) },
     { F(WALL, ended) },
+    { F(ID_LIST, nodes), .id_kind = ID_NODE, .flags = FIELD_STORED, .max = MEMBERS_MAX },
     { F(STRUCT, exit), .schema = &exit_status_schema },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };

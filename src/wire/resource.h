@@ -164,7 +164,7 @@ struct workload_view {
     enum on_contact_loss on_contact_loss;
     int64_t time_limit_s, grace_s, retries, fence_after_s;
     struct dependency_view_list depends_on;
-    struct str_list nodes; /* names, by rank, of the present attempt */
+    struct str_list nodes; /* names, by rank, of the latest attempt */
     struct digest image, upload;
     struct wall submitted, started, ended;
     int64_t queued_s, running_s; /* how long it has been so; UNSET when it is not */

@@ -340,19 +340,30 @@ void workload_view_of_record(struct workload_view *view, const struct workload_r
                                                               record->depends_on.items[i].when };
 }
 
-/* Names of the nodes that hold the present attempt, by rank. */
-static struct str_list nodes_of(const struct workload *workload, struct arena *arena)
+/* A node that was removed has no name any more. */
+static struct str name_or_id(const struct state *state, struct id node, struct arena *arena)
 {
-    struct str_list nodes = { 0 };
-    size_t count = 0;
+    char text[ID_TEXT_MAX];
+    struct str name = name_of_node(state, node);
 
-    for (const struct allocation *a = workload->first_allocation; a != NULL;
+    return name.size > 0 ? name : str_copy(arena, str_of(id_text(ID_NODE, node, text)));
+}
+
+/* Names of the nodes of the present attempt, by rank; of ended work, of its last. */
+static struct str_list nodes_of(const struct state *state, const struct workload *workload,
+                                struct arena *arena)
+{
+    const struct workload_record *r = &workload->r;
+    struct str_list nodes = { 0 };
+    bool has_ended = workload_state_is_final(r->state);
+
+    nodes.items = arena_new(arena, (size_t)r->members, sizeof(*nodes.items));
+    for (size_t i = 0; has_ended && i < MIN_OF(r->nodes.count, (size_t)r->members); i++)
+        if (!id_is_none(r->nodes.items[i]))
+            nodes.items[nodes.count++] = name_or_id(state, r->nodes.items[i], arena);
+    for (const struct allocation *a = workload->first_allocation; !has_ended && a != NULL;
          a = a->next_in_workload)
-        count += a->r.attempt == workload->r.attempt;
-    nodes.items = arena_new(arena, count, sizeof(*nodes.items));
-    for (const struct allocation *a = workload->first_allocation; a != NULL;
-         a = a->next_in_workload)
-        if (a->r.attempt == workload->r.attempt)
+        if (a->r.attempt == r->attempt && nodes.count < (size_t)r->members)
             nodes.items[nodes.count++] = a->node->r.name;
     return nodes;
 }
@@ -368,7 +379,7 @@ void workload_view_fill(struct workload_view *view, const struct state *state,
     workload_view_of_record(view, r, &names, arena);
     view->project = workload->project->r.path;
     view->tenant = workload->project->tenant->r.path;
-    view->nodes = nodes_of(workload, arena);
+    view->nodes = nodes_of(state, workload, arena);
     if (r->state == WL_QUEUED || r->state == WL_HELD)
         view->queued_s = so_far_s;
     if (r->state == WL_RUNNING || r->state == WL_STOPPING)

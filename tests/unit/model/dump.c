@@ -221,6 +221,8 @@ static void dump_workload(struct buf *out, const struct workload_record *r)
     }
     for (size_t i = 0; i < r->volumes.count; i++)
         add_id(out, r->volumes.items[i]);
+    for (size_t i = 0; i < r->nodes.count; i++)
+        add_id(out, r->nodes.items[i]);
     add_exit(out, &r->exit);
     add_unsigned(out, r->submitted_sequence);
     add_unsigned(out, r->version);
