@@ -7,7 +7,8 @@
  *     log       the spool (logspool.h); log.ack: how much of it may be dropped
  *     scratch/  what the workload writes over its image
  *   RUN/alloc/alc_....N/      in memory (tmpfs): what dies with the processes anyway
- *     config.json, rootfs/, upload/, runtime.log, pid   for the runtime: its bundle
+ *     config.json, rootfs/, upload/, runtime.log, runtime.pid   for the runtime: its bundle
+ *     pid       of the workload's first process, as text: there before its status says "running"
  *     lock      locked (flock) by the shim as long as it lives; holds its pid as text
  *     status    struct attempt_status while it runs
  *     stop      struct attempt_stop, written by agentd: the work is to end

@@ -332,6 +332,16 @@ static void set_deadlines(struct shim *shim)
     shim->kill_at = never;
 }
 
+/* Whoever reads that it runs finds the file with its process id. */
+static enum err note_init(struct shim *shim, pid_t init, struct error *e)
+{
+    char text[16];
+    int size = snprintf(text, sizeof(text), "%d\n", init);
+    shim->status.init_pid = init;
+    return attempt_write_file(shim->context->dirs.run, "pid", (struct str){ text, (size_t)size },
+                              e);
+}
+
 static enum err take_first_word(struct shim *shim, struct error *e)
 {
     struct init_report report;
@@ -343,8 +353,10 @@ static enum err take_first_word(struct shim *shim, struct error *e)
         errno = report.value;
         return err_errno(e, "run %s", report.text);
     }
+    enum err rc = note_init(shim, sender, e);
+    if (rc != ERR_OK)
+        return rc;
     shim->is_heard = true;
-    shim->status.init_pid = sender;
     shim->status.started_ns = clock_boottime().ns;
     publish(shim, ATTEMPT_RUNNING);
     return ERR_OK;
@@ -371,10 +383,9 @@ static enum err hear_start(struct shim *shim, struct process *starter, struct er
     shim->init_fd = pidfd_open(init, 0);
     if (shim->init_fd < 0)
         return err_errno(e, "hold the first process");
-    shim->status.init_pid = init;
     if (!is_fake && !shim->is_heard && poll(polls, 1, STARTED_MAX_MS) > 0)
-        return take_first_word(shim, e);
-    return ERR_OK;
+        rc = take_first_word(shim, e);
+    return rc != ERR_OK || shim->is_heard ? rc : note_init(shim, init, e);
 }
 
 /* Starts the container on two pipes and a socket, whose ends for it are closed here again. */

@@ -488,6 +488,14 @@ class Node:
         with open(os.path.join(self.run_dir, "alloc", grant.name, "pid"), encoding="ascii") as f:
             return int(f.read())
 
+    def lease_ns(self):
+        """The boot clock's time that fenced work's lease counts from; 0: there is none."""
+        try:
+            with open(os.path.join(self.run_dir, "lease"), "rb") as f:
+                return struct.unpack("<IIq", f.read(16))[2]
+        except FileNotFoundError:
+            return 0
+
     def done(self):
         """Ends everything that was started, by its pid, and removes every trace."""
         if self.process is not None and self.process.poll() is None:

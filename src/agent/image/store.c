@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -174,8 +175,10 @@ enum err image_store_open(struct image_store **out, const struct image_store_opt
 {
     AUTO(image_store) struct image_store *store = NULL;
     enum err rc = image_store_attach(&store, options->path, e);
-    if (rc == ERR_OK)
-        rc = find_unpacker(options->unpacker, store->unpacker, e);
+    if (rc != ERR_OK)
+        return rc;
+    assert(store != NULL);
+    rc = find_unpacker(options->unpacker, store->unpacker, e);
     if (rc == ERR_OK)
         rc = make_folders(store, e);
     if (rc != ERR_OK)

@@ -12,6 +12,8 @@
 #include "os/fd.h"
 #include "os/process.h"
 
+#define PID_NAME "runtime.pid"
+
 enum {
     CRUN_TIMEOUT_S = 120,
     LOG_MAX = 4096,
@@ -95,7 +97,7 @@ static enum err crun_start(const struct runtime_work *work, const int fds[RUNTIM
                            struct process *starter, struct error *e)
 {
     char pid_file[ATTEMPT_PATH_MAX]; /* a relative one would end up elsewhere */
-    (void)snprintf(pid_file, sizeof(pid_file), "%s/pid", work->bundle);
+    (void)snprintf(pid_file, sizeof(pid_file), "%s/" PID_NAME, work->bundle);
     const char *const args[] = { "run",        "--detach", "--preserve-fds",
                                  "1",          "--bundle", work->bundle,
                                  "--pid-file", pid_file,   work->spec->name,
@@ -107,7 +109,7 @@ static enum err crun_started(const struct runtime_work *work, struct process *st
                              struct error *e)
 {
     enum err rc = wait_for(work, "run", starter, e);
-    return rc == ERR_OK ? read_pid(work, "pid", init, e) : rc;
+    return rc == ERR_OK ? read_pid(work, PID_NAME, init, e) : rc;
 }
 
 static enum err crun_exec(const struct runtime_work *work, const struct runtime_exec *exec,
