@@ -4,6 +4,7 @@
  *   agentd_main.c     options, start, the loop
  *   agentd_desired.c  desired sets: collect, verify, remember, make ready
  *   agentd_attempt.c  attempts: find them again, start, stop, watch, forget
+ *   agentd_spare.c    a shim made ahead
  *   agentd_config.c   from a grant to the files of its attempt: the last step before root acts
  *   agentd_peer.c     the network half: messages in, messages out
  *   agentd_contact.c  the lease of fenced work
@@ -27,6 +28,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "os/clock.h"
+#include "os/process.h"
 
 struct agentd;
 
@@ -134,6 +136,13 @@ struct contacts {
     struct grant_stamp looked;
 };
 
+/* A shim that waits for an attempt; see agentd_spare.c. */
+struct spare {
+    struct process process; /* PROCESS_NONE: there is none */
+    int socket;             /* owned; takes its order */
+    struct stat program;    /* what it was made of */
+};
+
 struct stream;
 struct import;
 
@@ -164,7 +173,8 @@ struct agentd {
     enum cgroup_mode cgroup_mode;
     unsigned nofile_max;
     struct sealed_program runtime; /* what shims run crun from */
-    struct gpu *gpu;               /* owned */
+    struct spare spare;
+    struct gpu *gpu; /* owned */
     struct gpu_inventory inventory;
     struct arena edits_arena;
     struct edit_set edits;                        /* what CDI specs add for each device */
@@ -271,6 +281,12 @@ MUST_CHECK enum err config_command(struct agentd *agentd, const struct attempt *
                                    const char *name, struct error *e);
 /* Removes what agentd wrote and what is empty. False: there is more, a shim must clean up. */
 bool config_remove(const struct agentd *agentd, const char *name);
+
+/* agentd_spare.c */
+void spare_prepare(struct agentd *agentd); /* unless there is one, or something starts just now */
+/* Hands the attempt to the one that waits: `pidfd` is yours then. False: there is none. */
+bool spare_take(struct agentd *agentd, const struct attempt_paths *paths, int lock_fd, int *pidfd);
+void spare_done(struct agentd *agentd);
 
 /* agentd_peer.c */
 MUST_CHECK enum err peer_listen(struct agentd *agentd, struct error *e);

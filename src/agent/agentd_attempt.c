@@ -131,6 +131,10 @@ static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const
     const char *const argv[] = { agentd->options.shim, verb, paths.disk, paths.run, NULL };
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     sealed_program_refresh(&agentd->runtime, agentd->options.crun);
+    attempt->shim = (struct watch){ -1, shim_ended, attempt };
+    int pidfd = -1;
+    if (lock_fd >= 0 && spare_take(agentd, &paths, lock_fd, &pidfd))
+        return agentd_watch(agentd, &attempt->shim, pidfd, e);
     const int fds[SHIM_FD_COUNT] = { -1, -1, STDERR_FILENO, lock_fd, agentd->runtime.fd };
     const struct process_spec spec = {
         .argv = argv,
@@ -141,10 +145,7 @@ static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const
     };
     struct process process = PROCESS_NONE;
     enum err rc = process_spawn(&spec, &process, e);
-    if (rc != ERR_OK)
-        return rc;
-    attempt->shim = (struct watch){ -1, shim_ended, attempt };
-    return agentd_watch(agentd, &attempt->shim, process.pidfd, e);
+    return rc == ERR_OK ? agentd_watch(agentd, &attempt->shim, process.pidfd, e) : rc;
 }
 
 /* A shim was killed, or the node went down: end what it may have left before saying that it is over. */

@@ -267,6 +267,7 @@ static void agentd_close(struct agentd *agentd)
     vec_done(&agentd->outgoing);
     devices_done(agentd);
     image_store_free(agentd->images);
+    spare_done(agentd);
     sealed_program_done(&agentd->runtime);
     fd_close(agentd->epoll_fd);
     fd_close(agentd->state_fd);
@@ -303,6 +304,7 @@ static void agentd_loop(struct agentd *agentd)
             attempts_reconcile(agentd);
         peer_flush(agentd);
         peer_reap(agentd);
+        spare_prepare(agentd); /* when all has been told */
     }
 }
 
@@ -552,6 +554,7 @@ int main(int argc, char **argv)
         .state_fd = -1,
         .epoll_fd = -1,
         .runtime = { .fd = -1 },
+        .spare = { .process = { .pid = -1, .pidfd = -1 }, .socket = -1 },
         .listener = { .fd = -1 },
         .peer = { .fd = -1 },
         .hints = { .fd = -1 },

@@ -4,6 +4,9 @@
  *   berth-shim run DISK RUN         descriptor 3: the attempt's lock; 4: the runtime's program, sealed
  *                                   (runtime/program.h), or anything else. Starts the work, keeps its
  *                                   log, its deadlines and its exit status, and ends after it.
+ *   berth-shim spare ROOM ROOM      descriptor 3: a SOCK_SEQPACKET socket to agentd. Waits for an order
+ *                                   (shim_order.h), then is as if started with "run"; ends when the
+ *                                   socket closes. ROOM is as long as any path it may be told.
  *   berth-shim exec DISK RUN NAME   descriptors 0-2: the command's; 3: a SOCK_SEQPACKET socket to
  *                                   agentd. Runs RUN/NAME.json (an OCI process) in the container.
  *                                   NAME starts with "tty" when it has a terminal.
@@ -27,6 +30,7 @@ struct shim_context {
     const char *disk; /* path; borrowed */
     const struct runtime *runtime;
     struct runtime_work work;
+    bool has_own_mounts;                 /* in a mount namespace of its own already */
     struct image_leftover *leftovers[2]; /* of rootfs/ and upload/, until the start is under way */
 };
 MUST_CHECK enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
@@ -35,6 +39,9 @@ MUST_CHECK enum err shim_enter(const char *disk, const char *run, struct shim_co
 int shim_run(struct shim_context *context, int lock_fd);
 int shim_exec(struct shim_context *context, const char *name, int control_fd);
 int shim_clean(struct shim_context *context);
+
+/* A mount namespace of the shim's own, into which the machine's mounts still come. */
+MUST_CHECK enum err shim_own_mounts(struct error *e);
 
 /* The image (rootfs/) and the upload (upload/) of an attempt, in its bundle. */
 MUST_CHECK enum err shim_mount_root(struct shim_context *context, struct error *e);

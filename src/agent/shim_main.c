@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/runtime/cgroup.h"
 #include "agent/runtime/program.h"
 #include "agent/shim.h"
+#include "agent/shim_order.h"
 #include "os/fd.h"
 
 enum { HANDED_FD = 3, PROGRAM_FD = 4, USAGE_STATUS = 2 };
@@ -72,6 +74,59 @@ int shim_clean(struct shim_context *context)
     return is_gone ? 0 : 1;
 }
 
+/* Receives an order and the descriptors that come with it; false: agentd has none any more. */
+static bool receive_order(int socket, struct shim_order *out, int fds[SHIM_ORDER_FDS])
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(SHIM_ORDER_FDS * sizeof(int))];
+    } control = { 0 };
+    struct iovec part = { out, sizeof(*out) };
+    struct msghdr msg = { .msg_iov = &part,
+                          .msg_iovlen = 1,
+                          .msg_control = control.bytes,
+                          .msg_controllen = sizeof(control.bytes) };
+    ssize_t got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *head = got == (ssize_t)sizeof(*out) ? CMSG_FIRSTHDR(&msg) : NULL;
+    if (head == NULL || head->cmsg_type != SCM_RIGHTS || head->cmsg_len < CMSG_LEN(sizeof(int)))
+        return false;
+    memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
+    return true;
+}
+
+/* Also over the bytes it was started with, so that ps and /proc tell whose it is. */
+static void take_argument(char **argument, char *text)
+{
+    size_t room = strlen(*argument);
+    memset(*argument, 0, room);
+    memcpy(*argument, text, MIN_OF(strlen(text), room));
+    *argument = text;
+}
+
+/* Until there is an attempt; then all is as if we had been started for it. False: there never was. */
+static bool wait_for_order(char **argv)
+{
+    static struct shim_order order;
+    static char verb[] = "run";
+    int fds[SHIM_ORDER_FDS] = { -1, -1 };
+    struct error e = { 0 };
+    if (shim_own_mounts(&e) != ERR_OK) {
+        (void)dprintf(STDERR_FILENO, "berth-shim: %s\n", e.text);
+        return false;
+    }
+    if (!receive_order(HANDED_FD, &order, fds) || dup2(fds[0], HANDED_FD) < 0)
+        return false;
+    (void)close(fds[0]);
+    if (fds[1] >= 0 && fds[1] != PROGRAM_FD) {
+        (void)dup2(fds[1], PROGRAM_FD); /* without it the program is run by its path */
+        (void)close(fds[1]);
+    }
+    take_argument(&argv[1], verb);
+    take_argument(&argv[2], order.disk);
+    take_argument(&argv[3], order.run);
+    return true;
+}
+
 static int usage(void)
 {
     (void)dprintf(STDERR_FILENO,
@@ -83,7 +138,8 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     bool is_exec = argc == 5 && strcmp(argv[1], "exec") == 0;
-    bool is_run = argc == 4 && strcmp(argv[1], "run") == 0;
+    bool is_spare = argc == 4 && strcmp(argv[1], "spare") == 0;
+    bool is_run = is_spare || (argc == 4 && strcmp(argv[1], "run") == 0);
     if (!is_exec && !is_run && !(argc == 4 && strcmp(argv[1], "clean") == 0))
         return usage();
 
@@ -94,8 +150,10 @@ int main(int argc, char **argv)
     (void)signal(SIGTERM, SIG_IGN); /* agentd decides, and at shutdown SIGKILL follows */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return 1;
+    if (is_spare && !wait_for_order(argv))
+        return 0;
     struct error e = { 0 };
-    struct shim_context context = { .dirs = ATTEMPT_DIRS_NONE };
+    struct shim_context context = { .dirs = ATTEMPT_DIRS_NONE, .has_own_mounts = is_spare };
     if (shim_enter(argv[2], argv[3], &context, &e) != ERR_OK) {
         (void)dprintf(STDERR_FILENO, "berth-shim: %s: %s\n", argv[2], e.text);
         return 1;

@@ -60,17 +60,24 @@ void shim_settle_root(struct shim_context *context)
     }
 }
 
+enum err shim_own_mounts(struct error *e)
+{
+    if (unshare(CLONE_NEWNS) != 0)
+        return err_errno(e, "make a mount namespace");
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+        return err_errno(e, "keep our mounts to ourselves");
+    return ERR_OK;
+}
+
 enum err shim_mount_root(struct shim_context *context, struct error *e)
 {
     const struct attempt_spec *spec = &context->spec;
     if (!has_mounts(spec))
         return ERR_OK;
-    if (unshare(CLONE_NEWNS) != 0)
-        return err_errno(e, "make a mount namespace");
-    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
-        return err_errno(e, "keep our mounts to ourselves");
     AUTO(image_store) struct image_store *store = NULL;
-    enum err rc = image_store_attach(&store, spec->image_store, e);
+    enum err rc = context->has_own_mounts ? ERR_OK : shim_own_mounts(e);
+    if (rc == ERR_OK)
+        rc = image_store_attach(&store, spec->image_store, e);
     if (rc == ERR_OK && spec->has_image == 1)
         rc = mount_one(context, store, spec->image, "rootfs", e);
     if (rc == ERR_OK && spec->has_upload == 1)
