@@ -91,12 +91,10 @@ static void take_out(uint8_t address[16])
     static const uint8_t six_to_four[16] = { 0x20, 0x02 };
     static const uint8_t compatible[16] = { 0 };
     unsigned at = 0;
-    if (is_within(address, nat64, 96))
+    if (is_within(address, nat64, 96) || is_within(address, compatible, 96))
         at = 12;
     else if (is_within(address, six_to_four, 16))
         at = 2;
-    else if (is_within(address, compatible, 96))
-        at = 12;
     else
         return;
     uint8_t v4[4];
