@@ -18,9 +18,7 @@ enum err list_tokens(struct call *c, struct error *e)
 {
     struct project *tenant = NULL;
     struct list list;
-    enum err rc = call_tenant_param(c, &tenant, e);
-    if (rc == ERR_OK)
-        rc = call_list_begin(c, &list, e);
+    enum err rc = call_tenant_list_begin(c, &tenant, &list, e);
     if (rc != ERR_OK)
         return rc;
 
@@ -115,11 +113,7 @@ enum err revoke_token(struct call *c, struct error *e)
     struct token *token = NULL;
     enum err rc = find_token(c, &token, e);
 
-    if (rc == ERR_OK)
-        rc = call_command(c, CMD_TOKEN_REVOKE, e);
-    if (rc == ERR_OK)
-        c->result->command.target.id = token->r.id;
-    return rc;
+    return rc == ERR_OK ? call_target(c, CMD_TOKEN_REVOKE, token->r.id, e) : rc;
 }
 
 /* ---- volumes ------------------------------------------------------------------------------- */
@@ -128,9 +122,7 @@ enum err list_volumes(struct call *c, struct error *e)
 {
     struct project *tenant = NULL;
     struct list list;
-    enum err rc = call_tenant_param(c, &tenant, e);
-    if (rc == ERR_OK)
-        rc = call_list_begin(c, &list, e);
+    enum err rc = call_tenant_list_begin(c, &tenant, &list, e);
     if (rc != ERR_OK)
         return rc;
 
@@ -213,11 +205,7 @@ enum err remove_volume(struct call *c, struct error *e)
     struct volume *volume = NULL;
     enum err rc = find_volume(c, &volume, e);
 
-    if (rc == ERR_OK)
-        rc = call_command(c, CMD_VOLUME_REMOVE, e);
-    if (rc == ERR_OK)
-        c->result->command.target.id = volume->r.id;
-    return rc;
+    return rc == ERR_OK ? call_target(c, CMD_VOLUME_REMOVE, volume->r.id, e) : rc;
 }
 
 /* ---- images -------------------------------------------------------------------------------- */
@@ -226,9 +214,7 @@ enum err list_images(struct call *c, struct error *e)
 {
     struct project *tenant = NULL;
     struct list list;
-    enum err rc = call_tenant_param(c, &tenant, e);
-    if (rc == ERR_OK)
-        rc = call_list_begin(c, &list, e);
+    enum err rc = call_tenant_list_begin(c, &tenant, &list, e);
     if (rc != ERR_OK)
         return rc;
 
@@ -404,11 +390,7 @@ enum err remove_image(struct call *c, struct error *e)
     struct image *image = NULL;
     enum err rc = find_image(c, &image, e);
 
-    if (rc == ERR_OK)
-        rc = call_command(c, CMD_IMAGE_REMOVE, e);
-    if (rc == ERR_OK)
-        c->result->command.target.id = image->r.id;
-    return rc;
+    return rc == ERR_OK ? call_target(c, CMD_IMAGE_REMOVE, image->r.id, e) : rc;
 }
 
 /* ---- logins at registries ------------------------------------------------------------------ */
@@ -417,9 +399,7 @@ enum err list_credentials(struct call *c, struct error *e)
 {
     struct project *tenant = NULL;
     struct list list;
-    enum err rc = call_tenant_param(c, &tenant, e);
-    if (rc == ERR_OK)
-        rc = call_list_begin(c, &list, e);
+    enum err rc = call_tenant_list_begin(c, &tenant, &list, e);
     if (rc != ERR_OK)
         return rc;
 
@@ -485,11 +465,7 @@ enum err remove_credential(struct call *c, struct error *e)
                                               : NULL;
     if (credential == NULL || !call_allows(c, credential->r.tenant))
         return call_not_found("credential", c->request->params[0], e);
-
-    enum err rc = call_command(c, CMD_CREDENTIAL_REMOVE, e);
-    if (rc == ERR_OK)
-        c->result->command.target.id = credential->r.id;
-    return rc;
+    return call_target(c, CMD_CREDENTIAL_REMOVE, credential->r.id, e);
 }
 
 /* ---- uploads ------------------------------------------------------------------------------- */

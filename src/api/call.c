@@ -131,6 +131,24 @@ enum err call_command(struct call *c, enum command_type type, struct error *e)
     return parse_if_match(c, &command->if_match, e);
 }
 
+enum err call_target(struct call *c, enum command_type type, struct id target, struct error *e)
+{
+    enum err rc = call_command(c, type, e);
+
+    c->result->command.target.id = target;
+    return rc;
+}
+
+enum err call_action(struct call *c, enum command_type type, struct id target, struct error *e)
+{
+    enum err rc = call_command(c, type, e);
+
+    if (rc == ERR_OK)
+        rc = call_body(c, &c->result->command.target, e);
+    c->result->command.target.id = target;
+    return rc;
+}
+
 /* ---- who may see what ---------------------------------------------------------------------- */
 
 bool call_allows(const struct call *c, struct id tenant)
@@ -266,6 +284,14 @@ enum err call_list_begin(struct call *c, struct list *list, struct error *e)
     json_key(&list->w, "items");
     json_begin_array(&list->w);
     return ERR_OK;
+}
+
+enum err call_tenant_list_begin(struct call *c, struct project **tenant, struct list *list,
+                                struct error *e)
+{
+    enum err rc = call_tenant_param(c, tenant, e);
+
+    return rc == ERR_OK ? call_list_begin(c, list, e) : rc;
 }
 
 bool list_wants(struct list *list, const char *id)

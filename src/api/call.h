@@ -32,6 +32,11 @@ enum err call_body(const struct call *c, void *spec, struct error *e) MUST_CHECK
 
 /* Starts the result's command: type, actor, request, If-Match. */
 enum err call_command(struct call *c, enum command_type type, struct error *e) MUST_CHECK;
+/* The same for one object; and with what the body says of it (a reason, a deadline). */
+enum err call_target(struct call *c, enum command_type type, struct id target, struct error *e)
+    MUST_CHECK;
+enum err call_action(struct call *c, enum command_type type, struct id target, struct error *e)
+    MUST_CHECK;
 
 /* ---- who may see what ---------------------------------------------------------------------- */
 
@@ -85,6 +90,9 @@ struct list {
     bool has_more;
 };
 enum err call_list_begin(struct call *c, struct list *list, struct error *e) MUST_CHECK;
+/* The same, of what belongs to the tenant of call_tenant_param. */
+enum err call_tenant_list_begin(struct call *c, struct project **tenant, struct list *list,
+                                struct error *e) MUST_CHECK;
 /* Is a row of that id to be written? False while the cursor is not passed; when the page is full
  * `has_more` becomes true and the loop may end. */
 bool list_wants(struct list *list, const char *id);

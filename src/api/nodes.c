@@ -55,13 +55,7 @@ static enum err act(struct call *c, enum command_type type, struct error *e)
     struct node *node = NULL;
     enum err rc = call_node(c, c->request->params[0], &node, e);
 
-    if (rc == ERR_OK)
-        rc = call_command(c, type, e);
-    if (rc == ERR_OK)
-        rc = call_body(c, &c->result->command.target, e);
-    if (rc == ERR_OK)
-        c->result->command.target.id = node->r.id;
-    return rc;
+    return rc == ERR_OK ? call_action(c, type, node->r.id, e) : rc;
 }
 
 enum err cordon_node(struct call *c, struct error *e)
@@ -105,11 +99,9 @@ enum err remove_node(struct call *c, struct error *e)
     enum err rc = call_node(c, c->request->params[0], &node, e);
 
     if (rc == ERR_OK)
-        rc = call_command(c, CMD_NODE_REMOVE, e);
+        rc = call_target(c, CMD_NODE_REMOVE, node->r.id, e);
     if (rc == ERR_OK)
         rc = call_param_bool(c, "force", &c->result->command.target.is_forced, e);
-    if (rc == ERR_OK)
-        c->result->command.target.id = node->r.id;
     return rc;
 }
 

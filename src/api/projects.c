@@ -187,20 +187,12 @@ enum err finish_project(struct call *c, struct error *e)
     return ERR_OK;
 }
 
-static enum err remove_it(struct call *c, const struct project *project, struct error *e)
-{
-    enum err rc = call_command(c, CMD_PROJECT_REMOVE, e);
-
-    c->result->command.target.id = project->r.id;
-    return rc;
-}
-
 enum err remove_tenant(struct call *c, struct error *e)
 {
     struct project *tenant = NULL;
     enum err rc = call_tenant(c, c->request->params[0], &tenant, e);
 
-    return rc == ERR_OK ? remove_it(c, tenant, e) : rc;
+    return rc == ERR_OK ? call_target(c, CMD_PROJECT_REMOVE, tenant->r.id, e) : rc;
 }
 
 enum err remove_project(struct call *c, struct error *e)
@@ -208,5 +200,5 @@ enum err remove_project(struct call *c, struct error *e)
     struct project *project = NULL;
     enum err rc = call_project(c, path_of_route(c), &project, e);
 
-    return rc == ERR_OK ? remove_it(c, project, e) : rc;
+    return rc == ERR_OK ? call_target(c, CMD_PROJECT_REMOVE, project->r.id, e) : rc;
 }

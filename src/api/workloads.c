@@ -316,18 +316,13 @@ enum err get_logs(struct call *c, struct error *e)
 static enum err act(struct call *c, enum command_type type, struct error *e)
 {
     struct workload *workload = NULL;
-    struct id id = { 0 };
+    struct id array = { 0 };
     enum err rc = call_workload(c, c->request->params[0], &workload, e);
-
-    if (rc == ERR_OK)
-        rc = call_command(c, type, e);
-    if (rc == ERR_OK)
-        rc = call_body(c, &c->result->command.target, e);
     if (rc != ERR_OK)
         return rc;
-    bool is_array = id_parse(ID_ARRAY, c->request->params[0], &id);
-    c->result->command.target.id = is_array ? id : workload->r.id;
-    return ERR_OK;
+
+    bool is_array = id_parse(ID_ARRAY, c->request->params[0], &array);
+    return call_action(c, type, is_array ? array : workload->r.id, e);
 }
 
 enum err cancel_workload(struct call *c, struct error *e)
