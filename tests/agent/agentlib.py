@@ -409,12 +409,19 @@ class Node:
         log.close()
         return self
 
-    def connect(self):
-        if self.peer is not None:
-            self.peer.close()
-        self.peer = Peer(self.socket)
-        assert self.peer.until(lambda: self.peer.hello), "no hello"
-        return self.peer
+    def connect(self, tries=20):
+        """A child of an agentd that was killed holds its listener until it has become its program: then again."""
+        for left in reversed(range(tries)):
+            if self.peer is not None:
+                self.peer.close()
+            self.peer = Peer(self.socket)
+            try:
+                assert self.peer.until(lambda: self.peer.hello), "no hello"
+                return self.peer
+            except (Closed, ConnectionResetError):
+                if left == 0:
+                    raise
+            time.sleep(0.05)
 
     def kill(self):
         self.process.kill()
