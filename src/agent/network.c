@@ -327,6 +327,23 @@ static void inventory_send(struct network *network)
     (void)network_send_up(network, MESSAGE_INVENTORY, &message); /* sent again after a reconnect */
 }
 
+/* What the other half has accepted it holds to, whether or not something was to be done for it. */
+static void on_desired_result(struct network *network, const struct ipc_desired_result *result)
+{
+    if (result->code != ERR_OK) {
+        log_warning("a desired set was refused", LOG_STR("why", result->text),
+                    LOG_INT("generation", result->generation));
+        return;
+    }
+    network->agentd.epoch = result->epoch;
+    network->agentd.generation = result->generation;
+}
+
+static uint64_t obeyed_epoch(const struct network *network)
+{
+    return MAX_OF(network->agentd.epoch, network->applied_epoch);
+}
+
 static void on_ipc_message(struct network *network, const union ipc_message *message,
                            struct ipc_fds *fds)
 {
@@ -349,9 +366,7 @@ static void on_ipc_message(struct network *network, const union ipc_message *mes
         on_observed(network, &message->observed);
         break;
     case IPC_DESIRED_RESULT:
-        if (message->desired_result.code != ERR_OK)
-            log_warning("a desired set was refused", LOG_STR("why", message->desired_result.text),
-                        LOG_INT("generation", message->desired_result.generation));
+        on_desired_result(network, &message->desired_result);
         break;
     case IPC_CHALLENGE:
         network->challenge = message->challenge.number;
@@ -442,7 +457,7 @@ static void hello_send(struct network *network)
         .boot_id = str_of(network->agentd.boot_id),
         .agent_version = str_of(network->agentd.build),
         .wall_ns = clock_wall().ns,
-        .epoch = MAX_OF(network->agentd.epoch, network->applied_epoch),
+        .epoch = obeyed_epoch(network),
         .generation = network->agentd.generation,
     };
     AUTO(buf) struct buf bytes = { 0 };
@@ -530,7 +545,7 @@ static void on_beat(void *arg)
         .number = ++network->beat_number,
         .boottime_ns = clock_boottime().ns,
         .wall_ns = clock_wall().ns,
-        .epoch = network->applied_epoch,
+        .epoch = obeyed_epoch(network),
         .generation = network->applied_generation,
         .challenge = network->challenge,
     };

@@ -7,6 +7,7 @@
 #include "controller/blobs.h"
 #include "controller/config.h"
 #include "controller/desired.h"
+#include "controller/epoch.h"
 #include "controller/images.h"
 #include "controller/keys.h"
 #include "controller/ledger_clock.h"
@@ -45,6 +46,10 @@ struct berthd {
     struct loop_task turn;                /* one is due in this round */
     struct loop_timer housework;          /* expiry, blobs, store maintenance */
     const struct store_batch *committing; /* borrowed from the engine; NULL: none */
+    struct epoch_claims claims;
+    uint64_t claim_due; /* the epoch to be claimed when no worker has the store; 0: none */
+    uint64_t claimed;   /* the worker's answer */
+    enum err claim_rc;
     bool is_upkeep;    /* a worker has the store for something else than a commit */
     bool is_trim_due;  /* retention has something to remove, perhaps */
     bool is_trim_step; /* this commit takes a step of it along */

@@ -137,17 +137,70 @@ static void copy_consider(struct berthd *berthd)
 
 static void commit_start(struct berthd *berthd);
 static void upkeep_start(struct berthd *berthd);
+static void claim_start(struct berthd *berthd);
 
 /* Loop: the store is free again. A batch that came meanwhile goes first. */
+static void store_is_free(struct berthd *berthd)
+{
+    berthd->is_upkeep = false;
+    if (berthd->committing != NULL)
+        commit_start(berthd);
+    else if (berthd->claim_due != 0)
+        claim_start(berthd);
+    else
+        upkeep_start(berthd);
+}
+
 static void upkeep_done(void *arg)
 {
     struct berthd *berthd = arg;
-    berthd->is_upkeep = false;
     berthd->is_trim_due = berthd->trim_more;
-    if (berthd->committing != NULL)
-        commit_start(berthd);
-    else
-        upkeep_start(berthd);
+    store_is_free(berthd);
+}
+
+/* On a worker. */
+static void claim_run(void *arg)
+{
+    struct berthd *berthd = arg;
+    struct error e = { 0 };
+    berthd->claim_rc =
+        berthd->store->vtable->claim(berthd->store, berthd->claim_due, &berthd->claimed, &e);
+    if (berthd->claim_rc != ERR_OK)
+        log_error("no higher epoch can be claimed", LOG_ERR(&e));
+}
+
+static void claim_done(void *arg)
+{
+    struct berthd *berthd = arg;
+    berthd->claim_due = 0;
+    if (berthd->claim_rc == ERR_OK) {
+        log_warning("nodes know a higher epoch than the restored store: theirs is overtaken",
+                    LOG_INT("epoch", berthd->claimed));
+        engine_raise_epoch(berthd->engine, berthd->claimed, str_of(BERTH_VERSION));
+        berthd_wake(berthd);
+    }
+    store_is_free(berthd);
+}
+
+static void claim_start(struct berthd *berthd)
+{
+    if (berthd->is_upkeep || berthd->committing != NULL || berthd->is_stopping)
+        return;
+    berthd->is_upkeep = true;
+    loop_work(berthd->loop, claim_run, claim_done, berthd);
+}
+
+/* It is refused for now, and comes again. */
+static bool on_newer_epoch(void *arg, uint64_t obeyed)
+{
+    struct berthd *berthd = arg;
+    if (berthd->claim_due != 0)
+        return true;
+    berthd->claim_due = epoch_above(&berthd->claims, obeyed);
+    if (berthd->claim_due == 0)
+        return false;
+    claim_start(berthd);
+    return true;
 }
 
 static void upkeep_start(struct berthd *berthd)
@@ -176,6 +229,8 @@ static void commit_done(void *arg)
     }
     if (rc == ERR_UNAVAILABLE)
         log_error("the store refuses changes", LOG_ERR(&berthd->commit_error));
+    if (berthd->claim_due != 0)
+        claim_start(berthd); /* before the next batch */
     engine_committed(berthd->engine, rc, &berthd->commit_error);
     berthd_wake(berthd);
 }
@@ -316,11 +371,22 @@ static bool blob_is_used(void *arg, const struct digest *digest)
     return false;
 }
 
+/* Once all nodes are back under our epoch, no node is believed any more that tells of a higher one. */
+static void restore_settle(struct berthd *berthd)
+{
+    if (!berthd->claims.is_restored ||
+        nodes_connected(berthd->nodes) < engine_state(berthd->engine)->node_count)
+        return;
+    berthd->claims.is_restored = false;
+    epoch_unmark(&berthd->config);
+}
+
 static void on_housework(void *arg)
 {
     struct berthd *berthd = arg;
     struct blob_users users = { engine_state(berthd->engine) };
     desired_forget(berthd->desired, users.state);
+    restore_settle(berthd);
     berthd->is_trim_due = true;
     upkeep_start(berthd);
     (void)logstore_expire(berthd->logs, clock_wall(), berthd->config.log_days * 86400);
@@ -430,9 +496,12 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
                        .max = berthd->config.strangers,
                        .max_per_address = berthd->config.strangers_per_address },
         .on_decided = on_decided,
+        .on_newer_epoch = on_newer_epoch,
         .arg = berthd,
     };
     berthd->nodes = nodes_new(&nodes);
+    berthd->claims =
+        (struct epoch_claims){ .is_restored = epoch_is_restored(&berthd->config), .first = epoch };
     engine_start(berthd->engine, epoch, str_of(BERTH_VERSION));
     return ERR_OK;
 }

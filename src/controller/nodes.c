@@ -307,6 +307,20 @@ static void session_replace(struct nodes *nodes, struct session *session)
     nodes->connected++;
 }
 
+static void refuse_newer(struct session *session, uint64_t obeyed)
+{
+    const struct nodes *nodes = session->nodes;
+    if (nodes->o.on_newer_epoch(nodes->o.arg, obeyed)) {
+        session_refuse(session, REFUSE_BUSY, "a restored controller claims a higher epoch first");
+        return;
+    }
+    session_refuse(session, REFUSE_BUSY, "the node has obeyed a newer controller than this one");
+    log_error("a node knows a newer epoch: this controller's store is an old copy; put a backup in "
+              "place by `berthd restore`",
+              LOG_INT("node_epoch", obeyed),
+              LOG_INT("epoch", engine_state(nodes->o.engine)->epoch));
+}
+
 static void on_hello(struct session *session, const void *message)
 {
     const struct hello_message *hello = message;
@@ -322,10 +336,7 @@ static void on_hello(struct session *session, const void *message)
     if (!choose_protocol(session, hello->protocol_min, hello->protocol_max, &protocol))
         return;
     if (hello->epoch > state->epoch) {
-        session_refuse(session, REFUSE_BUSY,
-                       "the node has obeyed a newer controller than this one");
-        log_error("a node knows a newer epoch: this controller's store is an old copy",
-                  LOG_INT("node_epoch", hello->epoch), LOG_INT("epoch", state->epoch));
+        refuse_newer(session, hello->epoch);
         return;
     }
     session->skew_ms = skew_ms_of(hello->wall_ns);
@@ -393,6 +404,10 @@ static void on_heartbeat(struct session *session, const void *message)
     struct nodes *nodes = session->nodes;
     const struct node *node = state_node(engine_state(nodes->o.engine), session->node);
     char contact[2 * CONTACT_SIZE + 1];
+    if (beat->epoch > engine_state(nodes->o.engine)->epoch) { /* it learned of it after its hello */
+        refuse_newer(session, beat->epoch);
+        return;
+    }
     contact_make(session, node, beat->challenge, contact);
     session->skew_ms = skew_ms_of(beat->wall_ns);
     engine_node_seen(nodes->o.engine, session->node, (struct str){ 0 });

@@ -33,6 +33,8 @@ struct nodes_options {
     struct strangers_limits strangers; /* links that nobody has said hello on */
     /* Something was decided: a turn of the engine is due. */
     void (*on_decided)(void *arg);
+    /* A node has obeyed a higher epoch than ours. True: a yet higher one will be claimed for it. */
+    bool (*on_newer_epoch)(void *arg, uint64_t obeyed);
     /* How far a node is with fetching an image; may be NULL. */
     void (*on_image_progress)(void *arg, struct id node,
                               const struct image_progress_message *progress);

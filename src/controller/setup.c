@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "controller/epoch.h"
 #include "controller/keys.h"
 #include "controller/state_load.h"
 #include "os/file.h"
@@ -64,7 +65,13 @@ enum err setup_backup(const struct config *config, const char *to, struct error 
 enum err setup_restore(const struct config *config, const char *from, struct error *e)
 {
     AUTO(arena) struct arena arena = { 0 };
-    enum err rc = store_sqlite_restore(from, store_path(config, &arena), 0, e);
+    bool was_restored = epoch_is_restored(config);
+    enum err rc =
+        epoch_mark_restored(config, e); /* first: a store without it is refused by nodes */
+    if (rc == ERR_OK)
+        rc = store_sqlite_restore(from, store_path(config, &arena), 0, e);
+    if (rc != ERR_OK && !was_restored)
+        epoch_unmark(config);
     if (rc == ERR_OK)
         (void)printf("%s is in place under a new epoch; start berthd\n", from);
     return rc;

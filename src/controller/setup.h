@@ -11,7 +11,7 @@ enum err setup_rebuild(const struct config *config, struct error *e) MUST_CHECK;
 /* A consistent copy of the store, while the controller runs. Keys are to be copied once, by hand. */
 enum err setup_backup(const struct config *config, const char *to, struct error *e) MUST_CHECK;
 /* Puts a backup in place; the store must be absent. Raises the epoch, so that nodes refuse whoever
- * still runs on the old store. */
+ * still runs on the old store, and lets the next starts overtake what nodes have obeyed since (epoch.h). */
 enum err setup_restore(const struct config *config, const char *from, struct error *e) MUST_CHECK;
 
 #endif

@@ -294,16 +294,28 @@ static void engine_own_command(struct engine *engine, struct command *command, c
         engine->seams.report(engine->seams.arg, what, &e);
 }
 
-void engine_start(struct engine *engine, uint64_t epoch, struct str version)
+static void engine_lead(struct engine *engine, uint64_t epoch, struct str version)
 {
-    assert(!engine->is_started);
-    engine->is_started = true;
     struct command start = { .type = CMD_CONTROLLER_START };
     start.controller_start.epoch = epoch;
     start.controller_start.version = version;
     engine->seams.entropy(engine->seams.arg, start.controller_start.id_key,
                           sizeof(start.controller_start.id_key));
     engine_own_command(engine, &start, "start");
+}
+
+void engine_raise_epoch(struct engine *engine, uint64_t epoch, struct str version)
+{
+    engine_lead(engine, epoch, version);
+    for (const struct node *node = engine->state->first_node; node != NULL; node = node->next)
+        engine_node_resend(engine, node->r.id);
+}
+
+void engine_start(struct engine *engine, uint64_t epoch, struct str version)
+{
+    assert(!engine->is_started);
+    engine->is_started = true;
+    engine_lead(engine, epoch, version);
 
     struct mono now = engine_now(engine);
     contacts_start(engine->contacts, engine->state, now);

@@ -73,6 +73,8 @@ DEFINE_CLEANUP(engine, struct engine *, engine_free)
 
 /* The first command: a new epoch, as claimed from the store. */
 void engine_start(struct engine *engine, uint64_t epoch, struct str version);
+/* A higher one, as claimed since: every node gets its desired set anew. */
+void engine_raise_epoch(struct engine *engine, uint64_t epoch, struct str version);
 
 const struct state *engine_state(const struct engine *engine);
 const struct sched *engine_sched(const struct engine *engine);

@@ -107,7 +107,7 @@ struct heartbeat_message {
     uint64_t number;
     int64_t boottime_ns; /* of the agent's clock, when it was sent */
     int64_t wall_ns;
-    uint64_t epoch, generation; /* applied */
+    uint64_t epoch, generation; /* obeyed, and applied */
     struct id challenge;        /* of berth-agentd, to be answered by a contact; none: no need */
 };
 
