@@ -2,51 +2,17 @@
  * One session a link. Until HELLO (or JOIN) succeeded a session may do nothing else. Messages are
  * decoded into the engine's open batch, because events borrow from their command until durable.
  */
-#include "controller/nodes.h"
-
-#include <sodium.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "controller/cli_streams.h"
 #include "controller/logship.h"
-#include "controller/registry.h"
-#include "identity/token.h"
+#include "controller/nodes_internal.h"
 #include "os/clock.h"
-#include "os/fd.h"
 #include "os/log.h"
-#include "wire/link.h"
 
 enum {
-    CERTIFICATE_S = 24 * 3600, /* short-lived: a lost key is worth little */
     HEARTBEAT_S = 5,
     MESSAGE_BYTES_MAX = 4 * 1024 * 1024,
     STRANGER_BYTES_MAX = 64 * 1024, /* before the greeting: a JOIN, a HELLO, a RENEW */
     PAYLOADS_BYTES_MAX = 8 * 1024 * 1024,
-    BLOB_CHUNK = 60 * 1024,
-};
-
-struct session {
-    struct nodes *nodes;
-    struct link *link;
-    struct id node; /* none: not greeted yet */
-    bool is_greeted;
-    struct stranger stranger;
-    struct id run;       /* of its berth-agentd: what tickets have to name */
-    bool lacks_payloads; /* of its newest set: they did not fit into one message */
-    int64_t skew_ms;
-    struct session *next, *prev;
-};
-
-struct nodes {
-    struct nodes_options o;
-    struct id_map by_node; /* greeted sessions */
-    struct session *first;
-    size_t connected;
-    struct strangers strangers;
-    struct loop_timer patience;  /* until the oldest stranger has to go */
-    struct logship *logship;     /* owned */
-    struct cli_streams *streams; /* borrowed */
 };
 
 void nodes_set_streams(struct nodes *nodes, struct cli_streams *streams)
@@ -110,7 +76,7 @@ void nodes_abort(struct nodes *nodes, const char *why)
         link_abort(s->link, why);
 }
 
-static void session_send(struct session *session, enum message_type type, const void *message)
+void session_send(struct session *session, enum message_type type, const void *message)
 {
     AUTO(buf) struct buf bytes = { 0 };
     message_encode(type, message, &bytes);
@@ -118,7 +84,7 @@ static void session_send(struct session *session, enum message_type type, const 
         link_abort(session->link, "the agent does not take its messages");
 }
 
-static void session_refuse(struct session *session, enum refuse_reason reason, const char *detail)
+void session_refuse(struct session *session, enum refuse_reason reason, const char *detail)
 {
     const struct refuse_message refuse = { .reason = reason,
                                            .detail = str_of(detail),
@@ -145,7 +111,7 @@ static int64_t skew_ms_of(int64_t wall_ns)
 }
 
 /* A command of a node. Refusals are told to the operator: an honest agent gets none. */
-static void session_command(struct session *session, struct command *command)
+void session_command(struct session *session, struct command *command)
 {
     struct error e = { 0 };
     command->actor = session_actor(session);
@@ -157,63 +123,9 @@ static void session_command(struct session *session, struct command *command)
     session->nodes->o.on_decided(session->nodes->o.arg);
 }
 
-/* ---- joining ------------------------------------------------------------------------------- */
+/* ---- greeting ------------------------------------------------------------------------------ */
 
-struct joining {
-    struct engine_waiter waiter;
-    struct nodes *nodes;
-    struct session *session; /* checked to be alive when it settles */
-    struct id node;
-    struct buf certificate; /* owned */
-};
-
-static bool session_is_alive(const struct nodes *nodes, const struct session *session)
-{
-    for (const struct session *s = nodes->first; s != NULL; s = s->next) {
-        if (s == session)
-            return true;
-    }
-    return false;
-}
-
-static void joining_settled(struct engine_waiter *waiter, enum err rc, const struct error *why)
-{
-    struct joining *joining = (struct joining *)(void *)waiter;
-    struct nodes *nodes = joining->nodes;
-    if (session_is_alive(nodes, joining->session)) {
-        if (rc != ERR_OK) {
-            session_refuse(joining->session, REFUSE_BUSY, why != NULL ? why->text : "try again");
-        } else {
-            char key[2 * KEYS_PUBLIC_BYTES + 1];
-            hex_encode(nodes->o.keys->grant_public, KEYS_PUBLIC_BYTES, key);
-            const struct joined_message joined = {
-                .protocol = PROTOCOL_MAX,
-                .node = joining->node,
-                .certificate = buf_str(&joining->certificate),
-                .authority = buf_str(&nodes->o.keys->ca_pem),
-                .grant_key = str_of(key),
-                .epoch = engine_state(nodes->o.engine)->epoch,
-            };
-            session_send(joining->session, MESSAGE_JOINED, &joined);
-        }
-    }
-    buf_done(&joining->certificate);
-    mem_free(joining);
-}
-
-static enum err issue(struct session *session, struct id node, struct str request, struct buf *out,
-                      struct error *e)
-{
-    char name[ID_TEXT_MAX];
-    const struct ca_client_options options = {
-        .name = str_of(id_text(ID_NODE, node, name)),
-        .now = clock_wall(),
-        .lifetime_s = CERTIFICATE_S,
-    };
-    return ca_issue_client(session->nodes->o.keys->ca, request, &options, out, e);
-}
-
-static bool choose_protocol(struct session *session, int64_t min, int64_t max, int64_t *chosen)
+bool session_chooses(struct session *session, int64_t min, int64_t max, int64_t *chosen)
 {
     struct error e = { 0 };
     const struct protocol_range own = { PROTOCOL_MIN, PROTOCOL_MAX };
@@ -222,74 +134,6 @@ static bool choose_protocol(struct session *session, int64_t min, int64_t max, i
         return true;
     session_refuse(session, REFUSE_VERSION, e.text);
     return false;
-}
-
-static void on_join(struct session *session, const void *message)
-{
-    const struct join_message *join = message;
-    struct nodes *nodes = session->nodes;
-    struct error e = { 0 };
-    int64_t protocol = 0;
-    if (!choose_protocol(session, join->protocol_min, join->protocol_max, &protocol))
-        return;
-    struct command command = { .type = CMD_NODE_JOIN,
-                               .actor = { .role = ROLE_NODE_JOIN, .name = join->name } };
-    command.node_join.name = join->name;
-    token_digest(join->token, &command.node_join.join_secret);
-
-    struct joining *joining = mem_new(1, sizeof(*joining));
-    enum err rc = ca_key_fingerprint(join->request, command.node_join.fingerprint.bytes, &e);
-    if (rc == ERR_OK)
-        rc = engine_command(nodes->o.engine, &command, &e);
-    if (rc == ERR_OK)
-        rc = issue(session, command.new_id, join->request, &joining->certificate, &e);
-    if (rc != ERR_OK) {
-        mem_free(joining);
-        session_refuse(session, rc == ERR_UNAVAILABLE ? REFUSE_BUSY : REFUSE_DENIED, e.text);
-        return;
-    }
-    joining->waiter.settled = joining_settled;
-    joining->nodes = nodes;
-    joining->session = session;
-    joining->node = command.new_id;
-    engine_wait(nodes->o.engine, &joining->waiter);
-    nodes->o.on_decided(nodes->o.arg);
-}
-
-static void on_renew(struct session *session, const void *message)
-{
-    const struct renew_message *renew = message;
-    struct error e = { 0 };
-    AUTO(buf) struct buf certificate = { 0 };
-    if (issue(session, session->node, renew->request, &certificate, &e) != ERR_OK) {
-        session_refuse(session, REFUSE_DENIED, e.text);
-        return;
-    }
-    const struct renewed_message renewed = {
-        .certificate = buf_str(&certificate),
-        .authority = buf_str(&session->nodes->o.keys->ca_pem),
-    };
-    session_send(session, MESSAGE_RENEWED, &renewed);
-}
-
-/* ---- greeting ------------------------------------------------------------------------------ */
-
-/* Which node the certificate names, if that node exists; refuses otherwise. */
-static bool session_identify(struct session *session)
-{
-    const struct conn_peer *peer = link_peer(session->link);
-    struct id node;
-    if (!peer->has_certificate || !id_parse(ID_NODE, str_of(peer->name), &node)) {
-        session_refuse(session, REFUSE_DENIED, "a node's certificate is needed: join first");
-        return false;
-    }
-    if (state_node(engine_state(session->nodes->o.engine), node) == NULL) {
-        session_refuse(session, REFUSE_REMOVED,
-                       "this node was removed: join again with a new token");
-        return false;
-    }
-    session->node = node;
-    return true;
 }
 
 static void session_replace(struct nodes *nodes, struct session *session)
@@ -333,7 +177,7 @@ static void on_hello(struct session *session, const void *message)
         session_refuse(session, REFUSE_RENEW_ONLY, "the certificate has expired: renew it first");
         return;
     }
-    if (!choose_protocol(session, hello->protocol_min, hello->protocol_max, &protocol))
+    if (!session_chooses(session, hello->protocol_min, hello->protocol_max, &protocol))
         return;
     if (hello->epoch > state->epoch) {
         refuse_newer(session, hello->epoch);
@@ -445,109 +289,6 @@ static void on_payloads_wanted(struct session *session, const void *message)
         link_abort(session->link, "the agent does not take its payloads");
 }
 
-/* Does something on this node run from this image or upload? Only then may it have the bytes. */
-static bool node_uses(const struct node *node, const struct digest *image,
-                      const struct digest *upload)
-{
-    for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
-        const struct workload_record *w = &a->workload->r;
-        if (image != NULL && memcmp(&w->image, image, sizeof(*image)) == 0)
-            return true;
-        if (upload != NULL && memcmp(&w->upload, upload, sizeof(*upload)) == 0)
-            return true;
-    }
-    return false;
-}
-
-static const struct image *image_of(const struct state *state, const struct digest *manifest,
-                                    struct id tenant)
-{
-    for (const struct image *i = state->first_image; i != NULL; i = i->next) {
-        bool is_visible = id_is_none(i->r.tenant) || id_eq(i->r.tenant, tenant);
-        if (is_visible && memcmp(&i->r.manifest, manifest, sizeof(*manifest)) == 0)
-            return i;
-    }
-    return NULL;
-}
-
-/* The login of the image's tenant at the registry its reference starts with. */
-static const struct credential *credential_of(const struct state *state, const struct image *image)
-{
-    struct str registry = registry_host(image->r.source);
-    for (const struct credential *c = state->first_credential; c != NULL; c = c->next) {
-        if (id_eq(c->r.tenant, image->r.tenant) && str_eq(c->r.registry, registry))
-            return c;
-    }
-    return NULL;
-}
-
-static bool source_blob(struct str source, struct digest *out)
-{
-    static const struct str prefix = { IMAGE_BLOB_PREFIX, sizeof(IMAGE_BLOB_PREFIX) - 1 };
-    return str_starts(source, prefix) &&
-           hex_decode((struct str){ source.data + prefix.size, source.size - prefix.size },
-                      out->bytes, DIGEST_BYTES);
-}
-
-/* By digest: a tag may have moved since the image was named. */
-static void source_registry(const struct session *session, const struct image *image,
-                            struct arena *arena, struct buf *password,
-                            struct image_source_message *out)
-{
-    const struct nodes *nodes = session->nodes;
-    const struct credential *credential = credential_of(engine_state(nodes->o.engine), image);
-    enum reach reach = REACH_PUBLIC;
-    struct error e = { 0 };
-    if (registry_judge(image->r.source, &nodes->o.registries, &reach, &e) != ERR_OK) {
-        /* It was named before an operator said so. */
-        out->kind = IMAGE_SOURCE_NONE;
-        out->detail = str_copy(arena, str_of(e.text));
-        return;
-    }
-    out->kind = IMAGE_SOURCE_REGISTRY;
-    out->is_named = reach > REACH_PUBLIC;
-    out->reference = str_of(registry_by_digest(image->r.source, &image->r.manifest, arena));
-    if (credential != NULL &&
-        keys_open(nodes->o.keys, credential->r.sealed, password, NULL) == ERR_OK) {
-        out->username = credential->r.username;
-        out->password = buf_str(password);
-    }
-}
-
-static void on_image_wanted(struct session *session, const void *message)
-{
-    const struct image_wanted_message *wanted = message;
-    const struct state *state = engine_state(session->nodes->o.engine);
-    const struct node *node = state_node(state, session->node);
-    struct image_source_message source = { .manifest = wanted->manifest };
-    AUTO(buf) struct buf password = { 0 };
-    AUTO(arena) struct arena arena = { 0 };
-    const struct image *image = NULL;
-
-    if (node != NULL && node_uses(node, &wanted->manifest, NULL))
-        image = image_of(state, &wanted->manifest, wanted->tenant);
-    if (image == NULL) {
-        source.kind = IMAGE_SOURCE_NONE;
-        source.detail = STR("the image was removed");
-    } else if (source_blob(image->r.source, &source.blob)) {
-        source.kind = IMAGE_SOURCE_BLOB;
-        source.size_bytes = image->r.size_bytes;
-    } else {
-        source_registry(session, image, &arena, &password, &source);
-    }
-    session_send(session, MESSAGE_IMAGE_SOURCE, &source);
-    if (password.size > 0)
-        sodium_memzero(password.data, password.size);
-}
-
-static void on_image_progress(struct session *session, const void *message)
-{
-    const struct image_progress_message *progress = message;
-    struct nodes *nodes = session->nodes;
-    if (nodes->o.on_image_progress != NULL)
-        nodes->o.on_image_progress(nodes->o.arg, session->node, progress);
-}
-
 /* The key of an allocation's output, if the allocation is (or lately was) this node's. */
 static bool log_key_of(struct session *session, const struct log_position *position,
                        struct log_key *out)
@@ -591,15 +332,15 @@ struct message_handler {
 };
 
 static const struct message_handler handlers[] = {
-    { MESSAGE_JOIN, false, on_join },
+    { MESSAGE_JOIN, false, session_join },
     { MESSAGE_HELLO, false, on_hello },
-    { MESSAGE_RENEW, false, on_renew },
+    { MESSAGE_RENEW, false, session_renew },
     { MESSAGE_INVENTORY, true, on_inventory },
     { MESSAGE_OBSERVED, true, on_observed },
     { MESSAGE_HEARTBEAT, true, on_heartbeat },
     { MESSAGE_PAYLOADS_WANTED, true, on_payloads_wanted },
-    { MESSAGE_IMAGE_WANTED, true, on_image_wanted },
-    { MESSAGE_IMAGE_PROGRESS, true, on_image_progress },
+    { MESSAGE_IMAGE_WANTED, true, session_image_wanted },
+    { MESSAGE_IMAGE_PROGRESS, true, session_image_progress },
     { MESSAGE_LOG_OFFER, true, on_log_offer },
 };
 
@@ -642,102 +383,6 @@ static void on_message(struct link *link, uint16_t type, struct str payload, voi
 
 /* ---- streams of agents --------------------------------------------------------------------- */
 
-struct blob_stream {
-    struct link_stream *stream;
-    int fd; /* owned */
-    int64_t offset, size_bytes;
-};
-
-static void blob_stream_free(struct blob_stream *blob)
-{
-    fd_close(blob->fd);
-    mem_free(blob);
-}
-
-static void blob_push(struct blob_stream *blob)
-{
-    char *chunk = mem_new(BLOB_CHUNK, 1);
-    while (link_stream_room(blob->stream) > 0 && blob->offset < blob->size_bytes) {
-        size_t want = MIN_OF(link_stream_room(blob->stream), (size_t)BLOB_CHUNK);
-        ssize_t got = pread(blob->fd, chunk, want, blob->offset);
-        if (got <= 0)
-            break;
-        blob->offset +=
-            (int64_t)link_stream_write(blob->stream, (struct str){ chunk, (size_t)got });
-    }
-    mem_free(chunk);
-    if (blob->offset < blob->size_bytes) {
-        link_stream_want_room(blob->stream);
-        return;
-    }
-    link_stream_close(blob->stream, LINK_CODE_OK, (struct str){ 0 });
-    blob_stream_free(blob);
-}
-
-static void blob_on_room(struct link_stream *stream, void *arg)
-{
-    (void)stream;
-    blob_push(arg);
-}
-
-static void blob_on_data(struct link_stream *stream, struct str bytes, void *arg)
-{
-    (void)arg;
-    link_stream_credit(stream, bytes.size); /* nothing is expected; nothing is kept */
-}
-
-static void blob_on_close(struct link_stream *stream, uint32_t code, struct str text, void *arg)
-{
-    (void)stream;
-    (void)code;
-    (void)text;
-    blob_stream_free(arg);
-}
-
-static const struct link_stream_events blob_events = {
-    .on_data = blob_on_data,
-    .on_room = blob_on_room,
-    .on_close = blob_on_close,
-};
-
-/* A node may have the archives of images and the uploads that its own work needs, and no others. */
-static bool blob_is_allowed(struct session *session, const struct digest *digest)
-{
-    const struct state *state = engine_state(session->nodes->o.engine);
-    const struct node *node = state_node(state, session->node);
-    if (node == NULL)
-        return false;
-    if (node_uses(node, NULL, digest))
-        return true;
-    for (const struct image *i = state->first_image; i != NULL; i = i->next) {
-        struct digest blob;
-        if (source_blob(i->r.source, &blob) && memcmp(&blob, digest, sizeof(blob)) == 0 &&
-            node_uses(node, &i->r.manifest, NULL))
-            return true;
-    }
-    return false;
-}
-
-static void open_blob(struct session *session, struct link_stream *stream,
-                      const struct stream_header *header)
-{
-    int fd = -1;
-    int64_t size_bytes = 0;
-    struct error e = { 0 };
-    if (!blob_is_allowed(session, &header->digest) ||
-        blobs_read(session->nodes->o.blobs, &header->digest, &fd, &size_bytes, &e) != ERR_OK) {
-        link_stream_close(stream, LINK_CODE_REFUSED, STR("no such blob"));
-        return;
-    }
-    struct blob_stream *blob = mem_new(1, sizeof(*blob));
-    *blob = (struct blob_stream){ .stream = stream,
-                                  .fd = fd,
-                                  .offset = (int64_t)MIN_OF(header->offset, (uint64_t)size_bytes),
-                                  .size_bytes = size_bytes };
-    link_stream_set_events(stream, &blob_events, blob);
-    blob_push(blob);
-}
-
 static void open_log(struct session *session, struct link_stream *stream,
                      const struct stream_header *header)
 {
@@ -777,7 +422,7 @@ static void on_stream(struct link *link, struct link_stream *stream, struct str 
     else if (!session->is_greeted)
         open_of_person(session, stream, &header);
     else if (header.kind == STREAM_BLOB)
-        open_blob(session, stream, &header);
+        session_open_blob(session, stream, &header);
     else if (header.kind == STREAM_LOG)
         open_log(session, stream, &header);
     else
