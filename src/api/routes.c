@@ -85,7 +85,7 @@ static const struct param image_params[] = {
 
 #define GET         .method = HTTP_METHOD_GET, .status = 200
 #define POST        .method = HTTP_METHOD_POST, .flags = ROUTE_IDEMPOTENT
-#define POST_SECRET .method = HTTP_METHOD_POST, .flags = ROUTE_SECRET
+#define POST_SECRET .method = HTTP_METHOD_POST, .flags = ROUTE_IDEMPOTENT | ROUTE_SECRET
 #define PUT         .method = HTTP_METHOD_PUT
 #define PATCH       .method = HTTP_METHOD_PATCH, .flags = ROUTE_IF_MATCH, .status = 200
 #define DELETE      .method = HTTP_METHOD_DELETE, .flags = ROUTE_IF_MATCH, .status = 204

@@ -13,6 +13,7 @@
 #include "controller/ledger_clock.h"
 #include "controller/logstore.h"
 #include "controller/nodes.h"
+#include "controller/pulse.h"
 #include "engine/engine.h"
 #include "net/http.h"
 #include "store/query.h"
@@ -42,6 +43,7 @@ struct berthd {
     struct server *server;
     struct snapshotter *snapshotter;
     struct checker *checker;
+    struct pulse pulse;
     struct loop_timer wake;               /* the engine's next turn */
     struct loop_task turn;                /* one is due in this round */
     struct loop_timer housework;          /* expiry, blobs, store maintenance */

@@ -55,6 +55,11 @@ static const struct field fields[] = {
     NUMBER(log_days, 1, 36500, "days the output of ended workloads is kept; default 30"),
     NUMBER(blob_quota_mib, 1, 1 << 30, "uploads and images kept; default 65536"),
     NUMBER(workload_days, 1, 36500, "days ended workloads stay in the store; default 365"),
+    NUMBER(usage_days, 0, 36500, "days usage segments stay; default 0: for ever"),
+    NUMBER(
+        journal_days, 0, 36500,
+        "days the archived journal stays, without which projections cannot be made again; default "
+        "0: for ever"),
     NUMBER(audit_days, 0, 36500, "days audit rows stay; default 0: for ever"),
     NUMBER(
         snapshot_events, 100, 10000000,

@@ -28,6 +28,8 @@ struct config {
     int64_t log_days;
     int64_t blob_quota_mib;  /* of uploads and images kept */
     int64_t workload_days;   /* ended workloads in the store */
+    int64_t usage_days;      /* 0: for ever */
+    int64_t journal_days;    /* 0: for ever */
     int64_t audit_days;      /* 0: for ever */
     int64_t snapshot_events; /* a snapshot every so many events */
 };

@@ -330,7 +330,9 @@ static void on_wake(void *arg)
 static void on_turn(void *arg)
 {
     struct berthd *berthd = arg;
-    if (engine_turn(berthd->engine, TURN_BUDGET)) {
+    bool more = engine_turn(berthd->engine, TURN_BUDGET);
+    pulse_turned(&berthd->pulse, loop_now(berthd->loop), more);
+    if (more) {
         /* More to decide: in the next round, after whoever waits for the loop. */
         loop_timer_set(berthd->loop, &berthd->wake, loop_now(berthd->loop));
         return;
@@ -381,6 +383,12 @@ static void restore_settle(struct berthd *berthd)
     epoch_unmark(&berthd->config);
 }
 
+static bool allocation_is_live(void *arg, struct id allocation)
+{
+    const struct berthd *berthd = arg;
+    return state_allocation(engine_state(berthd->engine), allocation) != NULL;
+}
+
 static void on_housework(void *arg)
 {
     struct berthd *berthd = arg;
@@ -389,7 +397,8 @@ static void on_housework(void *arg)
     restore_settle(berthd);
     berthd->is_trim_due = true;
     upkeep_start(berthd);
-    (void)logstore_expire(berthd->logs, clock_wall(), berthd->config.log_days * 86400);
+    (void)logstore_expire(berthd->logs, clock_wall(), berthd->config.log_days * 86400,
+                          allocation_is_live, berthd);
     (void)blobs_collect(berthd->blobs, clock_wall().ns / NS_PER_S, BLOB_AGE_S, blob_is_used,
                         &users);
     loop_timer_set(berthd->loop, &berthd->housework,
@@ -402,7 +411,9 @@ static enum err open_store(struct berthd *berthd, struct error *e)
 {
     const struct store_retention retention = {
         .workload_days = berthd->config.workload_days,
+        .usage_days = berthd->config.usage_days,
         .audit_days = berthd->config.audit_days,
+        .journal_days = berthd->config.journal_days,
     };
     const char *path = berthd->store_path = berthd_path(berthd, "berth.db");
     enum err rc = store_sqlite_open(path, &retention, &berthd->store, e);
@@ -537,6 +548,7 @@ static enum err watch_signals(struct berthd *berthd, struct loop_watch *watch, s
 /* Serves until told to stop; what was decided by then becomes durable. */
 static enum err serve(struct berthd *berthd, struct error *e)
 {
+    berthd->pulse = pulse_start(loop_now(berthd->loop));
     berthd->turn = (struct loop_task){ .fn = on_turn, .arg = berthd };
     berthd->wake = (struct loop_timer){ .fn = on_wake, .arg = berthd };
     berthd->housework = (struct loop_timer){ .fn = on_housework, .arg = berthd };

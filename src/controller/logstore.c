@@ -450,16 +450,32 @@ enum err logstore_sync(const struct logstore *logs, struct error *e)
 struct expiry {
     struct logstore *logs;
     int64_t before_s;
+    bool (*is_live)(void *arg, struct id allocation);
+    void *arg;
     size_t removed;
     char project[ID_TEXT_MAX];
 };
+
+/* Whose output it is stands in the name of every file, see log_path() and expected_path(). */
+static struct id allocation_of(const char *name)
+{
+    struct id id = { 0 };
+    const char *text = strstr(name, id_prefix(ID_ALLOCATION));
+    size_t size = strlen(id_prefix(ID_ALLOCATION)) + ID_DIGITS;
+    if (text == NULL || strlen(text) < size ||
+        !id_parse(ID_ALLOCATION, (struct str){ text, size }, &id))
+        return (struct id){ 0 };
+    return id;
+}
 
 static void expire_file(void *arg, DIR *dir, const char *name)
 {
     struct expiry *expiry = arg;
     struct stat info;
-    if (fstatat(dirfd(dir), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-        info.st_mtim.tv_sec < expiry->before_s && unlinkat(dirfd(dir), name, 0) == 0)
+    bool is_old = fstatat(dirfd(dir), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                  info.st_mtim.tv_sec < expiry->before_s;
+    if (is_old && !expiry->is_live(expiry->arg, allocation_of(name)) &&
+        unlinkat(dirfd(dir), name, 0) == 0)
         expiry->removed++;
 }
 
@@ -489,9 +505,12 @@ static void expire_project(void *arg, DIR *dir, const char *name)
     }
 }
 
-size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s)
+size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s,
+                       bool (*is_live)(void *arg, struct id allocation), void *arg)
 {
-    struct expiry expiry = { .logs = logs, .before_s = now.ns / NS_PER_S - age_s };
+    struct expiry expiry = {
+        .logs = logs, .before_s = now.ns / NS_PER_S - age_s, .is_live = is_live, .arg = arg
+    };
     each_name(open_below(logs, "."), expire_project, &expiry);
     size_t removed = expiry.removed;
     each_name(open_below(logs, expected), expire_file, &expiry); /* nobody has brought these */

@@ -70,7 +70,9 @@ enum err logstore_read(struct logstore *logs, const struct log_key *key, uint64_
  * Blocking, and safe on a worker while the loop goes on appending. */
 enum err logstore_sync(const struct logstore *logs, struct error *e) MUST_CHECK;
 
-/* Removes output whose last byte is older than `age_s`; returns how many files went. */
-size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s);
+/* Removes output whose last byte is older than `age_s`, unless its allocation still lives: work may be
+ * silent for long. Returns how many files went. */
+size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s,
+                       bool (*is_live)(void *arg, struct id allocation), void *arg);
 
 #endif

@@ -45,11 +45,11 @@ static int64_t op_blob_size(void *arg, struct id tenant, const struct digest *di
     return -1;
 }
 
-/* Answering at all shows that the loop turns; the scheduler's own progress is the readiness. */
+/* Answering at all shows that the loop turns. */
 static const char *op_health(void *arg)
 {
-    (void)arg;
-    return NULL;
+    const struct berthd *berthd = ((struct server *)arg)->berthd;
+    return pulse_problem(&berthd->pulse, loop_now(berthd->loop));
 }
 
 static const char *op_readiness(void *arg)
@@ -275,17 +275,28 @@ static bool key_replay(struct exchange *exchange)
 
 static void key_remember(struct exchange *exchange)
 {
-    if (!exchange->has_key || route_has_secret(exchange->request.route))
+    if (!exchange->has_key)
         return;
+    struct api_answer told_once = { 0 };
+    if (route_has_secret(exchange->request.route) && exchange->answer.status < 300) {
+        /* Secrets are not kept. Who did not get the answer must not get a second one unawares. */
+        struct error e = { 0 };
+        (void)err_cause(&e, ERR_CONFLICT, CAUSE_CONFLICT,
+                        "this request has already made a token, and its secret is told only once: "
+                        "revoke it (berth token list) and make another under a new key");
+        api_problem(&e, &told_once);
+    }
+    const struct api_answer *kept = told_once.status != 0 ? &told_once : &exchange->answer;
     const struct store_answer answer = {
         .key = exchange->key,
         .body_hash = exchange->body_hash,
-        .status = exchange->answer.status,
-        .content = buf_str(&exchange->answer.body),
-        .version = exchange->answer.version,
+        .status = kept->status,
+        .content = buf_str(&kept->body),
+        .version = kept->version,
         .expires = { clock_wall().ns + ANSWER_KEEP_S * NS_PER_S },
     };
     engine_remember(exchange->server->berthd->engine, &answer);
+    buf_done(&told_once.body);
 }
 
 /* ---- commands and queries ------------------------------------------------------------------------ */

@@ -33,7 +33,9 @@ static enum err store_open(const struct config *config, struct arena *arena, str
                            struct error *e)
 {
     const struct store_retention retention = { .workload_days = config->workload_days,
-                                               .audit_days = config->audit_days };
+                                               .usage_days = config->usage_days,
+                                               .audit_days = config->audit_days,
+                                               .journal_days = config->journal_days };
     return store_sqlite_open(store_path(config, arena), &retention, out, e);
 }
 

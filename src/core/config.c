@@ -37,6 +37,8 @@ struct setting {
 enum { DAY_S = 24 * 3600, YEAR_S = 366 * DAY_S };
 
 /* clang-format off */
+enum { GANG_REPAIR_S = 60 };
+
 static const struct setting settings[] = {
     SETTING(grace_s, 0, 900),
     SETTING(kill_confirm_s, 1, 3600),
@@ -77,6 +79,11 @@ static enum err settings_merge(const struct settings_record *given, struct setti
                          (long long)next->unknown_after_s);
     if (wanted.reclaim_to != RECLAIM_TO_QUOTA)
         return err_field(e, "reclaim_to", "reclaim_to: only \"quota\" is supported");
+    if (wanted.gang_repair_s != UNSET && wanted.gang_repair_s != GANG_REPAIR_S)
+        return err_field(e, "gang_repair_s",
+                         "gang_repair_s: a gang that loses a member is requeued at once; only %d, "
+                         "which has no effect, is supported",
+                         GANG_REPAIR_S);
     if (wanted.placement != PLACE_FIRST_FIT)
         return err_field(e, "placement", "placement: only \"first_fit\" is supported");
     return ERR_OK;
@@ -226,6 +233,9 @@ enum err decide_pool_set(struct decision *d, struct error *e)
     const struct range site = { "site", spec->site, 0, SITE_KIND_COUNT - 1 };
     if (rc == ERR_OK)
         rc = check_ranges(&site, 1, e);
+    if (rc == ERR_OK && spec->site != UNSET && spec->site != SITE_NATIVE)
+        rc =
+            err_field(e, "site", "site: only \"native\", nodes that run berth-agent, is supported");
     if (rc != ERR_OK)
         return rc;
     struct pool_object *old = state_pool_by_name(d->state, spec->name);

@@ -38,7 +38,11 @@ static enum err check_numbers(const struct workload_spec *s, struct error *e)
         { "restart", s->restart, 0, RESTART_POLICY_COUNT - 1 },
         { "on_contact_loss", s->on_contact_loss, 0, ON_CONTACT_LOSS_COUNT - 1 },
     };
-    return check_ranges(ranges, COUNT_OF(ranges), e);
+    enum err rc = check_ranges(ranges, COUNT_OF(ranges), e);
+    if (rc == ERR_OK && s->members_min != UNSET && s->members_min != given_or(s->members, 1))
+        return err_field(e, "members_min",
+                         "members_min: a gang starts whole and stays whole; leave it out");
+    return rc;
 }
 
 struct bound {

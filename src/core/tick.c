@@ -24,10 +24,11 @@ static void start_is_late(struct decision *d, struct allocation *a)
     workload_stop(d, image, &stop);
 }
 
-/* It had its grace, was killed, and is still there. */
+/* It had its grace, was killed, and is still there; or nobody says that its devices are clean. */
 static void stop_is_late(struct decision *d, struct allocation *a)
 {
-    if (allocation_image(d, a)->state == AL_STOPPING)
+    enum allocation_state state = allocation_image(d, a)->state;
+    if (state == AL_STOPPING || state == AL_CLEANING)
         member_lost(d, a, AL_QUARANTINED);
 }
 
@@ -42,6 +43,14 @@ static void time_is_up(struct decision *d, struct workload *workload)
     };
     if (image->next.state == WL_RUNNING)
         workload_stop(d, image, &stop);
+}
+
+/* Back to the queue: perhaps there is room elsewhere by now. */
+static void provisioning_is_late(struct decision *d, struct workload *workload)
+{
+    struct workload_image *image = workload_image(d, workload);
+    if (image->next.state == WL_PROVISIONING)
+        workload_step(d, image, WL_QUEUED, CAUSE_START_TIMEOUT, (struct str){ 0 });
 }
 
 static void drain_is_over(struct decision *d, struct node *node)
@@ -75,6 +84,9 @@ enum err decide_tick(struct decision *d, struct error *e)
             break;
         case DUE_TIME_LIMIT:
             time_is_up(d, due[i].workload);
+            break;
+        case DUE_PROVISION:
+            provisioning_is_late(d, due[i].workload);
             break;
         case DUE_DRAIN:
             drain_is_over(d, due[i].node);

@@ -32,6 +32,8 @@ static struct mono allocation_deadline(const struct sched *sched, const struct s
     else if (a->state == AL_STOPPING)
         at = mono_add_s(a->allocation->r.stopping,
                         a->allocation->r.grace_s + settings->kill_confirm_s);
+    else if (a->state == AL_CLEANING)
+        at = mono_add_s(a->allocation->r.gone, settings->kill_confirm_s);
     struct mono reported = mono_add_s(a->node->seen_at, settings->lost_after_s);
     return mono_before(at, reported) ? reported : at;
 }
@@ -80,10 +82,13 @@ void due_work(struct sched *sched, struct swork *work)
         return;
     }
     due_drop(sched, &work->has_due, work->due);
-    if (r->state != WL_RUNNING || r->time_limit_s == 0)
+    bool has_limit = r->state == WL_RUNNING && r->time_limit_s != 0;
+    if (!has_limit && r->state != WL_PROVISIONING)
         return;
-    struct mono at = mono_add_s(r->state_since, r->time_limit_s);
-    work->due = (struct skip_key){ at.ns, DUE_TIME_LIMIT, r->submitted_sequence };
+    int64_t within_s = has_limit ? r->time_limit_s : sched->state->settings.start_timeout_s;
+    enum due_kind kind = has_limit ? DUE_TIME_LIMIT : DUE_PROVISION;
+    struct mono at = mono_add_s(r->state_since, within_s);
+    work->due = (struct skip_key){ at.ns, kind, r->submitted_sequence };
     work->has_due = true;
     due_set(sched, work->due, work);
 }
@@ -108,6 +113,7 @@ static struct due due_of(const struct skip_node *entry)
         due.allocation = ((struct sallocation *)entry->item)->allocation;
         break;
     case DUE_TIME_LIMIT:
+    case DUE_PROVISION:
     case DUE_FORGET:
         due.workload = ((struct swork *)entry->item)->workload;
         break;

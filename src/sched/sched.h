@@ -105,15 +105,16 @@ bool sched_is_awaited(const struct sched *sched, const struct workload *workload
  */
 enum due_kind {
     DUE_START,      /* granted, and not running for too long */
-    DUE_STOP,       /* not gone after grace and kill */
+    DUE_STOP,       /* not gone after grace and kill, or its devices not clean */
     DUE_TIME_LIMIT, /* ran as long as it may */
     DUE_DRAIN,      /* the node should be empty by now */
+    DUE_PROVISION,  /* the site has made no capacity for it */
     DUE_FORGET,     /* ended long ago, or too many have: out of memory with it */
 };
 struct due {
     enum due_kind kind;
     struct allocation *allocation; /* DUE_START, DUE_STOP */
-    struct workload *workload;     /* DUE_TIME_LIMIT, DUE_FORGET */
+    struct workload *workload;     /* DUE_TIME_LIMIT, DUE_PROVISION, DUE_FORGET */
     struct node *node;             /* DUE_DRAIN */
 };
 /* Fills `out` with what is due by now, at most `max`, earliest first; returns how many. */

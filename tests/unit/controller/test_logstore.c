@@ -167,6 +167,11 @@ static void test_expected_output_is_known_after_a_restart(void **state)
     }
 }
 
+static bool is_same(void *arg, struct id allocation)
+{
+    return id_eq(*(const struct id *)arg, allocation);
+}
+
 static void test_expires(void **state)
 {
     (void)state;
@@ -179,9 +184,14 @@ static void test_expires(void **state)
     struct stat info;
     CHECK("dir", stat(dir.path, &info) == 0);
     struct wall now = { info.st_mtim.tv_sec * NS_PER_S };
-    CHECK("not yet", logstore_expire(logs, now, 100) == 0);
+    struct id silent = { 0 };
+    CHECK("not yet", logstore_expire(logs, now, 100, is_same, &silent) == 0);
     now.ns += 200 * NS_PER_S;
-    CHECK("old", logstore_expire(logs, now, 100) == 1 && logstore_size(logs, &key) == 0);
+    silent = key.allocation;
+    CHECK("old, but it lives", logstore_expire(logs, now, 100, is_same, &silent) == 0);
+    silent.lo++;
+    CHECK("old",
+          logstore_expire(logs, now, 100, is_same, &silent) == 1 && logstore_size(logs, &key) == 0);
 }
 
 int main(void)

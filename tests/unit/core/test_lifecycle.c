@@ -421,6 +421,61 @@ static void a_process_that_does_not_die(void **state)
     CHECK("until a person says it is clean", lab_is(&lab, four, WL_RUNNING));
 }
 
+/* An event that no decision of today makes: its state has a deadline all the same. */
+static void happens(struct lab *lab, struct event event)
+{
+    event.sequence = lab->state->sequence + 1;
+    event.version = 1;
+    event.at = lab->now;
+    event.wall = lab->wall;
+    evolve(lab->state, &event);
+    sched_note(lab->sched, &event);
+}
+
+static void devices_that_nobody_calls_clean(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    small_world(&lab);
+    lab_run(&lab, 200);
+    struct id id = submit(&lab);
+    lab_settle(&lab);
+    lab_agent_of(&lab, "n1")->is_stuck = true; /* it says no more of it */
+    const struct workload *workload = state_workload(lab.state, id);
+    const struct allocation *allocation = workload->first_allocation;
+    struct event event = { .type = EV_ALLOCATION_CHANGED,
+                           .tenant = workload->project->tenant->r.id };
+    event.allocation_changed =
+        (struct allocation_changed){ .allocation = allocation->r.id, .state = AL_CLEANING };
+    happens(&lab, event);
+    CHECK("it has time", mono_before(lab.now, core_next_deadline(lab.sched)));
+    struct command tick = { .type = CMD_TICK, .actor = { .role = ROLE_SYSTEM } };
+    lab.now = core_next_deadline(lab.sched);
+    lab_must(&lab, &tick);
+    bool is_out = false;
+    for (const struct node *n = lab.state->first_node; n != NULL; n = n->next)
+        is_out |= n->first_allocation != NULL && n->first_allocation->r.state == AL_QUARANTINED;
+    CHECK("and then they are out of use", is_out);
+}
+
+static void capacity_that_no_site_makes(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    small_world(&lab);
+    lab.is_paused = true;
+    struct id id = submit(&lab);
+    const struct workload *workload = state_workload(lab.state, id);
+    struct event event = { .type = EV_WORKLOAD_CHANGED, .tenant = workload->project->tenant->r.id };
+    event.workload_changed = (struct workload_changed){ .workload = id, .state = WL_PROVISIONING };
+    happens(&lab, event);
+    CHECK("waits", lab_is(&lab, id, WL_PROVISIONING));
+    struct command tick = { .type = CMD_TICK, .actor = { .role = ROLE_SYSTEM } };
+    lab.now = core_next_deadline(lab.sched);
+    lab_must(&lab, &tick);
+    CHECK("not for ever", lab_is(&lab, id, WL_QUEUED));
+}
+
 static void the_time_limit_counts_per_attempt(void **state)
 {
     (void)state;
@@ -524,6 +579,8 @@ int main(void)
         cmocka_unit_test(a_dependency_on_a_whole_array),
         cmocka_unit_test(a_start_that_takes_too_long),
         cmocka_unit_test(a_process_that_does_not_die),
+        cmocka_unit_test(devices_that_nobody_calls_clean),
+        cmocka_unit_test(capacity_that_no_site_makes),
         cmocka_unit_test(the_time_limit_counts_per_attempt),
         cmocka_unit_test(ended_work_is_forgotten),
         cmocka_unit_test(a_volume_pins_its_work),

@@ -69,6 +69,7 @@ CHANGE(bad_name, s->name = STR("Upper Case"))
 CHANGE(no_count, s->count = 0)
 CHANGE(large_count, s->count = ARRAY_MAX + 1)
 CHANGE(no_members, s->members = 0)
+CHANGE(less_min_than_members, s->members = 2; s->members_min = 1)
 CHANGE(more_min_than_members, s->members = 2; s->members_min = 3)
 CHANGE(large_priority, s->priority = 1001)
 CHANGE(negative_limit, s->time_limit_s = -1)
@@ -107,6 +108,7 @@ static const struct submit_case submit_cases[] = {
     { "an array of nothing", no_count, ERR_INVALID, CAUSE_NONE, "count" },
     { "an array too large", large_count, ERR_INVALID, CAUSE_NONE, "count" },
     { "a gang of nobody", no_members, ERR_INVALID, CAUSE_NONE, "members" },
+    { "a minimum below the members", less_min_than_members, ERR_INVALID, CAUSE_NONE, "members_min" },
     { "a minimum above the members", more_min_than_members, ERR_INVALID, CAUSE_NONE, "members_min" },
     { "a priority too high", large_priority, ERR_INVALID, CAUSE_NONE, "priority" },
     { "a negative limit", negative_limit, ERR_INVALID, CAUSE_NONE, "time_limit_s" },
@@ -335,6 +337,9 @@ static void settings_have_bounds(void **state)
     command.settings = lab_no_settings();
     command.settings.reclaim_to = RECLAIM_TO_FAIR_SHARE;
     CHECK("not yet", lab_do(&lab, &command) == ERR_INVALID);
+    command.settings = lab_no_settings();
+    command.settings.gang_repair_s = 5;
+    CHECK("nor this", lab_do(&lab, &command) == ERR_INVALID);
     command.settings = lab_no_settings();
     command.settings.backoff_base_s = 5;
     CHECK("one field", lab_do(&lab, &command) == ERR_OK && lab.state->settings.backoff_base_s == 5);
