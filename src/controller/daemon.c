@@ -21,7 +21,7 @@ enum {
     TURN_BUDGET = 2000, /* workloads looked at before the loop serves others again */
     /* Pages that are written again and again are copied once: the longer the log, the less there is to
      * copy, and the longer the batch waits that comes upon it. */
-    LOG_PAGES_MAX = 8192,
+    LOG_PAGES_MAX = 16384,
     COPY_EVERY_COMMITS = 64, /* at most: a reader may keep the log long */
     LOG_PAGES_IDLE = 1000,
     HOUSEWORK_S = 60,

@@ -18,6 +18,7 @@ struct page_file {
     bool has_name;
     uint8_t name[NAME_BYTES];
     int64_t bad_page;
+    unsigned unsynced; /* pages of a database written since the last small sync */
     bool is_log;
     struct buf gathered; /* of a log: not written yet */
     int64_t gathered_at;
@@ -130,6 +131,12 @@ static int page_read(sqlite3_file *file, void *out, int size, sqlite3_int64 at)
     return SQLITE_IOERR_DATA;
 }
 
+/*
+ * Copying a log back writes tens of MiB. Left to the final sync, they would all stand in the disk's queue
+ * before the next commit of the log; so they are forced in small portions, and commits wait for one.
+ */
+enum { UNSYNCED_MAX = 128 };
+
 static int page_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
 {
     struct page_file *p = own(file);
@@ -146,7 +153,11 @@ static int page_write(sqlite3_file *file, const void *bytes, int size, sqlite3_i
     memcpy(page + NAME_AT, p->name, NAME_BYTES);
     uint64_t check = page_check(page, at / PAGE_BYTES + 1);
     memcpy(page + CHECKED_BYTES, &check, CHECK_BYTES);
-    return f->pMethods->xWrite(f, page, size, at);
+    int rc = f->pMethods->xWrite(f, page, size, at);
+    if (rc != SQLITE_OK || ++p->unsynced < UNSYNCED_MAX)
+        return rc;
+    p->unsynced = 0;
+    return f->pMethods->xSync(f, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
 }
 
 /* ---- passing on ----------------------------------------------------------------------------- */
