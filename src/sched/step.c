@@ -557,7 +557,9 @@ static const struct plan_member *held_place(const struct pass *pass, const struc
     return work->claim;
 }
 
-/* Starts a claimant on what is free, its own room included. */
+/* Starts a claimant on what is free, its own room included. In another class than it claimed only
+ * within its quota there: as a borrower it would have had its victims evicted for nothing, and two such
+ * claimants could evict each other for ever. */
 static void start_claim(struct pass *pass, struct swork *work)
 {
     const struct request *request = &work->workload->r.request;
@@ -574,7 +576,9 @@ static void start_claim(struct pass *pass, struct swork *work)
         if (class_number < 0)
             continue;
         attempt_init(&attempt, work, class_number);
-        if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) == ADMIT_OK &&
+        bool is_claimed = !was_held || class_number == members[0].class_number;
+        if ((is_claimed || quota_is_inside(&attempt.ask)) &&
+            quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) == ADMIT_OK &&
             attempt_start(&attempt))
             return;
     }

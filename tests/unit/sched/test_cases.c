@@ -249,6 +249,35 @@ static void no_loop_of_evictions(void **state)
     CHECK("and cedar stays", lab_used(&lab, "cedar", "h100") == 5000);
 }
 
+static void a_claimant_runs_in_the_class_it_claimed(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab.stop_s = 5;
+    lab_add_node(&lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 1 });
+    lab_add_node(&lab, (struct lab_node){ .name = "n2", .class_name = "l40s", .devices = 2 });
+    lab_project(&lab, "amber", no_quota);
+    lab_project(&lab, "birch", (struct lab_quota){ "h100", .quota_milli = 1000 });
+    struct id victim =
+        lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .class_name = "h100" });
+    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .class_name = "l40s" });
+    struct id head =
+        lab_submit(&lab, (struct lab_job){ "birch", .gpu_milli = 2000, .class_name = "l40s" });
+    lab_settle(&lab);
+    CHECK("the head keeps the free device from the rest of its project",
+          lab_is(&lab, head, WL_QUEUED));
+    struct id claim =
+        lab_submit(&lab, (struct lab_job){ "birch", .gpu_milli = 1000, .class_name = "h100",
+                                           .other_class_name = "l40s" });
+    lab_settle(&lab);
+    CHECK("it claims, and waits", lab.evictions == 1 && lab_is(&lab, claim, WL_QUEUED));
+    lab_run(&lab, 10);
+    CHECK("the room was made for it", lab_is(&lab, claim, WL_RUNNING));
+    CHECK("there it runs", str_is(lab_where(&lab, claim)->r.name, "n1"));
+    CHECK("what it took is gone", lab_is(&lab, victim, WL_QUEUED));
+}
+
 static void freed_room_is_the_claimants(void **state)
 {
     (void)state;
@@ -711,6 +740,7 @@ int main(void)
         cmocka_unit_test(a_fixed_holder_of_cores_is_spared),
         cmocka_unit_test(victims_are_no_more_than_needed),
         cmocka_unit_test(no_loop_of_evictions),
+        cmocka_unit_test(a_claimant_runs_in_the_class_it_claimed),
         cmocka_unit_test(freed_room_is_the_claimants),
         cmocka_unit_test(a_withdrawn_claim_frees_its_room),
         cmocka_unit_test(requeue_keeps_the_place),
