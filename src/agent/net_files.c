@@ -67,6 +67,14 @@ static enum err address_parse(struct str text, struct net_identity *out, struct 
     return ERR_OK;
 }
 
+/* A renewal ends with this; one that was cut off before it is ended by the next load. */
+static enum err key_promote(const char *dir, struct error *e)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    const char *to = path_of(&arena, dir, "node.key");
+    return rename(path_of(&arena, dir, "node.key.new"), to) == 0 ? ERR_OK : err_errno(e, "%s", to);
+}
+
 /* A renewal replaces the certificate before the key: the key that fits it is then `key.new`. */
 static enum err key_load(const char *dir, struct net_identity *out, struct error *e)
 {
@@ -78,7 +86,7 @@ static enum err key_load(const char *dir, struct net_identity *out, struct error
     rc = read_one(dir, "node.key.new", &out->key, NULL);
     if (rc == ERR_OK && ca_key_fingerprint(buf_str(&out->key), got, NULL) == ERR_OK &&
         memcmp(got, wanted, sizeof(got)) == 0)
-        return ERR_OK;
+        return key_promote(dir, e);
     buf_clear(&out->key);
     return read_one(dir, "node.key", &out->key, e);
 }
@@ -109,17 +117,43 @@ enum err net_identity_load(const char *dir, struct net_identity *out, struct err
     return ERR_OK;
 }
 
+int64_t net_identity_renew_in_ms(const struct net_identity *identity, struct wall there)
+{
+    int64_t third_ns = (identity->not_after.ns - identity->not_before.ns) / 3;
+    int64_t left_ns = 0;
+    if (__builtin_sub_overflow(identity->not_before.ns + third_ns, there.ns, &left_ns))
+        return 0;
+    return MIN_OF(MAX_OF(left_ns, INT64_C(0)), third_ns) / NS_PER_MS;
+}
+
+static enum err renewal_check(const struct net_identity *identity, struct str certificate,
+                              struct str key, struct ca_certificate_info *info, struct error *e)
+{
+    uint8_t of_key[CA_FINGERPRINT_BYTES];
+    char name[ID_TEXT_MAX];
+    enum err rc = ca_certificate_read(certificate, info, e);
+    if (rc == ERR_OK)
+        rc = ca_key_fingerprint(key, of_key, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (memcmp(of_key, info->key_fingerprint, sizeof(of_key)) != 0)
+        return err_set(e, ERR_INVALID, "the new certificate is of another key");
+    if (strcmp(info->name, id_text(ID_NODE, identity->node, name)) != 0)
+        return err_set(e, ERR_INVALID, "the new certificate names %s", info->name);
+    return ERR_OK;
+}
+
 enum err net_identity_renew(const char *dir, struct net_identity *identity, struct str certificate,
                             struct str key, struct error *e)
 {
     struct ca_certificate_info info;
-    enum err rc = ca_certificate_read(certificate, &info, e);
+    enum err rc = renewal_check(identity, certificate, key, &info, e);
     if (rc == ERR_OK)
         rc = write_one(dir, "node.key.new", key, 0600, e);
     if (rc == ERR_OK)
         rc = write_one(dir, "node.pem", certificate, 0644, e);
     if (rc == ERR_OK)
-        rc = write_one(dir, "node.key", key, 0600, e);
+        rc = key_promote(dir, e);
     if (rc != ERR_OK)
         return rc;
     buf_clear(&identity->certificate);

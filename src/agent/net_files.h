@@ -23,7 +23,11 @@ struct net_identity {
 void net_identity_done(struct net_identity *identity); /* wipes the key */
 /* ERR_NOT_FOUND: this node has not joined; the text says how to. */
 enum err net_identity_load(const char *dir, struct net_identity *out, struct error *e) MUST_CHECK;
-/* Replaces certificate and key, key first under a temporary name, so that a crash leaves a pair. */
+/* How long the present certificate is good enough: until a third of its life, by the controller's
+ * clock, since ours may be wrong; never longer than that third. Two are left for one that is away. */
+int64_t net_identity_renew_in_ms(const struct net_identity *identity, struct wall there);
+/* Replaces certificate and key, key first under a temporary name, so that a crash leaves a pair.
+ * ERR_INVALID: it is of another key (an answer to an earlier request), or names another node. */
 enum err net_identity_renew(const char *dir, struct net_identity *identity, struct str certificate,
                             struct str key, struct error *e) MUST_CHECK;
 

@@ -18,6 +18,9 @@ enum {
     REPORT_MS = 2,
     HEARTBEAT_DEFAULT_S = 5,
     DESIRED_MESSAGE_MAX = LINK_MESSAGE_MAX,
+    RENEW_PAUSE_S = 60,  /* at least between two tries to renew the certificate */
+    RENEW_AGAIN_S = 600, /* without an answer */
+    SHOW_AGAIN_S = 60,   /* while commands of people keep the link that showed the old one */
 };
 
 static void timer_in_ms(struct network *network, struct loop_timer *timer, int64_t ms)
@@ -466,11 +469,25 @@ static void hello_send(struct network *network)
         link_abort(network->link, "hello cannot be sent");
 }
 
+/* A renewed certificate is shown as soon as that disturbs nobody: until then the old one counts, too. */
+static void renew_wait(struct network *network)
+{
+    struct mono at = network->renew_due;
+    struct mono look = mono_add_s(loop_now(network->loop), SHOW_AGAIN_S);
+    if (network->is_certificate_new && mono_before(look, at))
+        at = look;
+    loop_timer_set(network->loop, &network->renew, at);
+}
+
+/* Without an answer, or with one that cannot be used, the next try is a while later. */
 static void renew_send(struct network *network)
 {
     struct error e = { 0 };
     AUTO(buf) struct buf request = { 0 };
     char name[ID_TEXT_MAX];
+    network->renew_tried = loop_now(network->loop);
+    network->renew_due = mono_add_s(network->renew_tried, RENEW_AGAIN_S);
+    renew_wait(network);
     buf_clear(&network->renew_key);
     enum err rc = ca_key_new(CA_KEY_P256, &network->renew_key, &e);
     if (rc == ERR_OK)
@@ -487,19 +504,27 @@ static void renew_send(struct network *network)
         link_abort(network->link, "a renewal cannot be sent");
 }
 
-/* After a third of its life: two thirds are left for a controller that is away. */
-static int64_t renew_in_ms(const struct network *network)
+/* On the monotonic clock from now on; not at once again, whatever the times say. */
+static void renew_plan(struct network *network, int64_t in_ms)
 {
-    int64_t life_ns = network->identity.not_after.ns - network->identity.not_before.ns;
-    int64_t due_ns = network->identity.not_before.ns + life_ns / 3;
-    return MAX_OF((due_ns - clock_wall().ns) / NS_PER_MS, INT64_C(0));
+    int64_t at_ns = loop_now(network->loop).ns + in_ms * NS_PER_MS;
+    if (network->renew_tried.ns != 0)
+        at_ns = MAX_OF(at_ns, mono_add_s(network->renew_tried, RENEW_PAUSE_S).ns);
+    network->renew_due = (struct mono){ at_ns };
+    renew_wait(network);
 }
 
 static void on_renew_due(void *arg)
 {
     struct network *network = arg;
-    if (network->link != NULL && network->is_welcome)
+    if (network->link == NULL || !network->is_welcome)
+        return; /* the next welcome plans it anew */
+    if (!mono_before(loop_now(network->loop), network->renew_due))
         renew_send(network);
+    else if (network->is_certificate_new && link_stream_count(network->link) == 0)
+        link_close(network->link, "to show the renewed certificate");
+    else
+        renew_wait(network);
 }
 
 static void on_renewed(struct network *network, const struct renewed_message *renewed)
@@ -514,9 +539,12 @@ static void on_renewed(struct network *network, const struct renewed_message *re
     log_info("certificate renewed");
     tls_context_free(network->tls); /* the next dial shows the new one */
     network->tls = NULL;
-    timer_in_ms(network, &network->renew, renew_in_ms(network));
-    if (!network->is_welcome) /* it had expired: come back with the new one */
-        link_close(network->link, "the certificate was renewed");
+    network->is_certificate_new = true;
+    renew_plan(network, net_identity_renew_in_ms(&network->identity, network->identity.not_before));
+    if (network->is_welcome)
+        timer_in_ms(network, &network->renew, 0);
+    else
+        link_close(network->link, "the certificate was renewed"); /* the old one had expired */
 }
 
 static void on_welcome(struct network *network, const struct welcome_message *welcome)
@@ -533,7 +561,9 @@ static void on_welcome(struct network *network, const struct welcome_message *we
     net_fetches_up(network->fetches);
     net_logs_up(network->logs);
     timer_in_ms(network, &network->beat, 0);
-    timer_in_ms(network, &network->renew, renew_in_ms(network));
+    network->is_certificate_new = false;
+    const struct wall there = { welcome->wall_ns };
+    renew_plan(network, net_identity_renew_in_ms(&network->identity, there));
 }
 
 static void on_beat(void *arg)
@@ -572,7 +602,10 @@ static void on_refuse(struct network *network, const struct refuse_message *refu
     log_error("the controller refuses this node",
               LOG_STR("reason", enum_name(&refuse_reason_names, refuse->reason)),
               LOG_SLICE("detail", refuse->detail));
-    if (refuse->reason == REFUSE_RENEW_ONLY) {
+    bool has_tried =
+        network->renew_tried.ns != 0 &&
+        mono_before(loop_now(network->loop), mono_add_s(network->renew_tried, RENEW_PAUSE_S));
+    if (refuse->reason == REFUSE_RENEW_ONLY && !has_tried) {
         renew_send(network);
         return;
     }

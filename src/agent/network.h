@@ -69,7 +69,9 @@ struct network {
     struct mono reported;
     bool is_report_due;
     struct loop_timer renew;
-    struct buf renew_key; /* owned: of the certificate being asked for */
+    struct mono renew_due, renew_tried; /* the next try, and the last one; 0: none yet */
+    struct buf renew_key;               /* owned: of the certificate being asked for */
+    bool is_certificate_new;            /* renewed, and not yet shown to the controller */
 
     struct arena arena;
     const char *egress;          /* berth-egress, in the arena */

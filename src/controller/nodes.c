@@ -84,16 +84,18 @@ void session_send(struct session *session, enum message_type type, const void *m
         link_abort(session->link, "the agent does not take its messages");
 }
 
+/* Who may only renew needs the link for it; a stranger's patience ends it. */
 void session_refuse(struct session *session, enum refuse_reason reason, const char *detail)
 {
     const struct refuse_message refuse = { .reason = reason,
                                            .detail = str_of(detail),
                                            .retry_after_s = reason == REFUSE_BUSY ? 5 : 0 };
     session_send(session, MESSAGE_REFUSE, &refuse);
-    link_close(session->link, detail);
+    if (reason != REFUSE_RENEW_ONLY)
+        link_close(session->link, detail);
 }
 
-static struct actor session_actor(const struct session *session)
+struct actor session_actor(const struct session *session)
 {
     const struct node *node = state_node(engine_state(session->nodes->o.engine), session->node);
     return (struct actor){ .role = ROLE_NODE,
@@ -462,6 +464,7 @@ void nodes_take(struct nodes *nodes, struct conn *conn)
     static const struct link_options options = { .message_bytes_max = STRANGER_BYTES_MAX };
     struct session *session = mem_new(1, sizeof(*session));
     session->nodes = nodes;
+    session->number = ++nodes->sessions;
     session->next = nodes->first;
     if (nodes->first != NULL)
         nodes->first->prev = session;

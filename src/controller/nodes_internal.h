@@ -11,7 +11,8 @@
 struct session {
     struct nodes *nodes;
     struct link *link;
-    struct id node; /* none: not greeted yet */
+    uint64_t number; /* of no other session since the start */
+    struct id node;  /* none: not greeted yet */
     bool is_greeted;
     struct stranger stranger;
     struct id run;       /* of its berth-agentd: what tickets have to name */
@@ -25,6 +26,7 @@ struct nodes {
     struct id_map by_node; /* greeted sessions */
     struct session *first;
     size_t connected;
+    uint64_t sessions; /* ever */
     struct strangers strangers;
     struct loop_timer patience;  /* until the oldest stranger has to go */
     struct logship *logship;     /* owned */
@@ -32,8 +34,9 @@ struct nodes {
 };
 
 void session_send(struct session *session, enum message_type type, const void *message);
-/* Says why and closes. */
+/* Says why and closes, but for REFUSE_RENEW_ONLY. */
 void session_refuse(struct session *session, enum refuse_reason reason, const char *detail);
+struct actor session_actor(const struct session *session);
 /* A command of the node; a refusal is logged. */
 void session_command(struct session *session, struct command *command);
 /* False: there is none in common, and that has been said. */
@@ -43,7 +46,7 @@ bool session_chooses(struct session *session, int64_t min, int64_t max, int64_t 
 
 void session_join(struct session *session, const void *message);
 void session_renew(struct session *session, const void *message);
-/* Which node the certificate names, if that node exists; refuses otherwise. */
+/* Which node the certificate names, if that node exists and this one counts; refuses otherwise. */
 bool session_identify(struct session *session);
 
 /* ---- node_images.c ----------------------------------------------------------------------------- */

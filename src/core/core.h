@@ -32,6 +32,15 @@ struct mono core_next_deadline(const struct sched *sched);
  * while its workload waits for its node. */
 bool core_wants_running(const struct allocation *allocation);
 
+/*
+ * A certificate of the node that our authority signed. Newer than the present one: renewed and shown for
+ * the first time now, or given out after the backup that was restored; from then on it is the present
+ * one (CMD_NODE_RENEW). Old: the node has shown a newer one, or another machine has joined in its place.
+ */
+enum node_certificate { NODE_CERTIFICATE_PRESENT, NODE_CERTIFICATE_NEWER, NODE_CERTIFICATE_OLD };
+enum node_certificate node_certificate(const struct node_record *node,
+                                       const struct digest *fingerprint, struct wall issued);
+
 /* May this actor see the object of that tenant? (reads; decide() checks writes itself) */
 bool core_may_read(const struct actor *actor, struct id tenant);
 

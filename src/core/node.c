@@ -69,6 +69,18 @@ static struct id pool_for_joining(struct decision *d)
     return made->id;
 }
 
+static struct wall certified_last(const struct node_record *r)
+{
+    return (struct wall){ MAX_OF(r->certified.ns, r->next_certified.ns) };
+}
+
+/* Of two certificates of a node the newer is known by its time, also when our clock was set back. */
+static struct wall certified_now(const struct decision *d, const struct node_record *r)
+{
+    int64_t now_ns = d->wall.ns - d->wall.ns % NS_PER_S;
+    return (struct wall){ MAX_OF(now_ns, certified_last(r).ns + NS_PER_S) };
+}
+
 /* A token lets a new machine in, or a known one that was set up anew while it was away. */
 enum err decide_node_join(struct decision *d, struct error *e)
 {
@@ -96,22 +108,48 @@ enum err decide_node_join(struct decision *d, struct error *e)
         next.pool = pool->r.id;
     else if (known == NULL)
         next.pool = pool_for_joining(d);
+    next.certified = certified_now(d, &next);
     next.fingerprint = join->fingerprint;
+    next.next_fingerprint = (struct digest){ { 0 } };
+    next.next_certified = (struct wall){ 0 };
     decide_add(d, EV_TOKEN_REMOVED, no_tenant)->removed.id = token->r.id;
     decide_add(d, EV_NODE_SET, no_tenant)->node_set = next;
     return ERR_OK;
 }
 
+enum node_certificate node_certificate(const struct node_record *node,
+                                       const struct digest *fingerprint, struct wall issued)
+{
+    if (memcmp(fingerprint, &node->fingerprint, sizeof(*fingerprint)) == 0)
+        return NODE_CERTIFICATE_PRESENT;
+    return issued.ns > node->certified.ns ? NODE_CERTIFICATE_NEWER : NODE_CERTIFICATE_OLD;
+}
+
+/* Asked for: the present one counts on, since the answer may be lost. Shown: nothing older counts. */
 enum err decide_node_renew(struct decision *d, struct error *e)
 {
+    const struct node_renew *renew = &d->command->node_renew;
     struct node *node = NULL;
     enum err rc = find_own_node(d, d->actor.node, &node, e);
-    const struct digest *fingerprint = &d->command->node_join.fingerprint;
-    if (rc != ERR_OK || memcmp(fingerprint, &node->r.fingerprint, sizeof(*fingerprint)) == 0)
+    if (rc != ERR_OK)
         return rc;
-    struct event *event = decide_add(d, EV_NODE_SET, no_tenant);
-    event->node_set = node->r;
-    event->node_set.fingerprint = *fingerprint;
+    struct node_record next = node->r;
+    if (renew->issued.ns == 0) {
+        if (certified_last(&next).ns > d->wall.ns) /* or a node could push the time ahead */
+            return err_cause(e, ERR_UNAVAILABLE, CAUSE_UNAVAILABLE,
+                             "a certificate was made just now, or the clock was set back: later");
+        next.next_fingerprint = renew->fingerprint;
+        next.next_certified = certified_now(d, &next);
+    } else if (node_certificate(&next, &renew->fingerprint, renew->issued) ==
+               NODE_CERTIFICATE_NEWER) {
+        next.fingerprint = renew->fingerprint;
+        next.certified = renew->issued;
+        if (memcmp(&next.next_fingerprint, &next.fingerprint, sizeof(next.fingerprint)) == 0)
+            next.next_fingerprint = (struct digest){ { 0 } };
+    } else {
+        return ERR_OK;
+    }
+    decide_add(d, EV_NODE_SET, no_tenant)->node_set = next;
     return ERR_OK;
 }
 

@@ -58,6 +58,11 @@ struct node_join {
     struct digest fingerprint;
 };
 
+struct node_renew {
+    struct digest fingerprint;
+    struct wall issued; /* 0: the certificate is asked for; else it is in use, and was made then */
+};
+
 /* What an agent found on its machine. Class names are created or matched by discovery. */
 struct found_device {
     int64_t index;
@@ -145,6 +150,7 @@ struct command {
         struct project_spec project; /* create; update names it by target.id too */
         struct token_spec token_create;
         struct node_join node_join;
+        struct node_renew node_renew;
         struct node_inventory inventory;
         struct node_observed observed;
         struct node_contact_command contact;

@@ -252,6 +252,10 @@ struct node_record {
     struct str name;
     struct id pool;
     struct digest fingerprint; /* of the node's present certificate's public key */
+    struct wall certified;     /* when that was made, whole seconds */
+    struct digest
+        next_fingerprint;       /* of the one it was given last, until it shows it; zero: none */
+    struct wall next_certified; /* when that was made; 0: never was any */
     enum node_contact contact;
     struct wall contact_since;
     struct str boot_id;

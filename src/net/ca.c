@@ -12,13 +12,7 @@
 #include "net/tls_internal.h"
 #include "os/random.h"
 
-enum {
-    SERIAL_BYTES = 16,
-    RSA_BITS_MIN = 2048,
-    DNS_NAME_MAX = 253,
-    /* A certificate is valid a little before it was made, for holders whose clocks are behind. */
-    SKEW_S = 300
-};
+enum { SERIAL_BYTES = 16, RSA_BITS_MIN = 2048, DNS_NAME_MAX = 253 };
 
 struct ca {
     X509 *certificate; /* owned */
@@ -190,7 +184,7 @@ static bool set_serial(X509 *certificate)
 
 static bool set_validity(X509 *certificate, struct wall now, int64_t lifetime_s)
 {
-    time_t from = (time_t)(now.ns / NS_PER_S - SKEW_S);
+    time_t from = (time_t)(now.ns / NS_PER_S - CA_SKEW_S);
     time_t to = (time_t)(now.ns / NS_PER_S + lifetime_s);
     return lifetime_s > 0 && ASN1_TIME_set(X509_getm_notBefore(certificate), from) != NULL &&
            ASN1_TIME_set(X509_getm_notAfter(certificate), to) != NULL;
@@ -435,10 +429,24 @@ static void read_name(X509 *certificate, char out[CA_NAME_MAX + 1])
     out[name.size] = '\0';
 }
 
+static enum err key_fingerprint(const EVP_PKEY *key, uint8_t out[CA_FINGERPRINT_BYTES],
+                                struct error *e)
+{
+    unsigned char *der = NULL;
+    int size = i2d_PUBKEY(key, &der);
+    if (size <= 0)
+        return tls_fail(e, ERR_INVALID, "public key");
+    int is_hashed = EVP_Digest(der, (size_t)size, out, NULL, EVP_sha256(), NULL);
+    OPENSSL_free(der);
+    return is_hashed == 1 ? ERR_OK : tls_fail(e, ERR_INVALID, "fingerprint of a key");
+}
+
 enum err tls_certificate_info(X509 *certificate, struct ca_certificate_info *out, struct error *e)
 {
     struct ca_certificate_info info = { 0 };
     enum err rc = tls_fingerprint(certificate, info.fingerprint, e);
+    if (rc == ERR_OK)
+        rc = key_fingerprint(X509_get0_pubkey(certificate), info.key_fingerprint, e);
     if (rc != ERR_OK)
         return rc;
     if (!read_time(X509_get0_notBefore(certificate), &info.not_before) ||
@@ -463,13 +471,5 @@ enum err ca_key_fingerprint(struct str pem, uint8_t out[CA_FINGERPRINT_BYTES], s
 {
     AUTO(pkey) EVP_PKEY *key = NULL;
     enum err rc = subject_key(pem, &key, e);
-    if (rc != ERR_OK)
-        return rc;
-    unsigned char *der = NULL;
-    int size = i2d_PUBKEY(key, &der);
-    if (size <= 0)
-        return tls_fail(e, ERR_INVALID, "public key");
-    int is_hashed = EVP_Digest(der, (size_t)size, out, NULL, EVP_sha256(), NULL);
-    OPENSSL_free(der);
-    return is_hashed == 1 ? ERR_OK : tls_fail(e, ERR_INVALID, "fingerprint of a key");
+    return rc != ERR_OK ? rc : key_fingerprint(key, out, e);
 }

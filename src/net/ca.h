@@ -11,7 +11,12 @@
 #include "base/timepoint.h"
 
 enum ca_key_kind { CA_KEY_P256, CA_KEY_ED25519 }; /* browsers accept P-256 only */
-enum { CA_FINGERPRINT_BYTES = 32, CA_NAME_MAX = 64 };
+enum {
+    CA_FINGERPRINT_BYTES = 32,
+    CA_NAME_MAX = 64,
+    /* A certificate is valid a little before it was made, for holders whose clocks are behind. */
+    CA_SKEW_S = 300
+};
 #define CA_NAME_URI "urn:berth:"
 
 /* A PKCS#8 private key. `out` is wiped by the caller when done: buf_done does not. */
@@ -58,8 +63,9 @@ MUST_CHECK enum err ca_issue_client(const struct ca *ca, struct str subject_pem,
 
 /* What a certificate says; whether to believe it is for who verified it. */
 struct ca_certificate_info {
-    char name[CA_NAME_MAX + 1];                /* "" when it carries no CA_NAME_URI */
-    uint8_t fingerprint[CA_FINGERPRINT_BYTES]; /* SHA-256 of the DER */
+    char name[CA_NAME_MAX + 1];                    /* "" when it carries no CA_NAME_URI */
+    uint8_t fingerprint[CA_FINGERPRINT_BYTES];     /* SHA-256 of the DER */
+    uint8_t key_fingerprint[CA_FINGERPRINT_BYTES]; /* as ca_key_fingerprint() */
     struct wall not_before;
     struct wall not_after;
 };

@@ -509,7 +509,10 @@ static void take_peer(struct conn *conn, const struct tls_peer *peer)
     conn->peer.has_certificate = peer->has_certificate;
     conn->peer.is_expired = peer->is_expired;
     memcpy(conn->peer.name, peer->certificate.name, sizeof(conn->peer.name));
-    memcpy(conn->peer.fingerprint, peer->certificate.fingerprint, sizeof(conn->peer.fingerprint));
+    memcpy(conn->peer.key_fingerprint, peer->certificate.key_fingerprint,
+           sizeof(conn->peer.key_fingerprint));
+    conn->peer.issued.ns = peer->certificate.not_before.ns + CA_SKEW_S * NS_PER_S;
+    conn->peer.not_after = peer->certificate.not_after;
 }
 
 /* The alert that says why is in the socket; a plain close could drop it unread. */

@@ -31,7 +31,9 @@ struct conn_peer {
     bool has_certificate; /* a verified one; then what follows is set */
     bool is_expired;      /* its time has passed: good for renewing it and nothing else */
     char name[CA_NAME_MAX + 1];
-    uint8_t fingerprint[CA_FINGERPRINT_BYTES];
+    uint8_t key_fingerprint[CA_FINGERPRINT_BYTES]; /* as ca_key_fingerprint() */
+    struct wall issued; /* the `now` that it was made with, whole seconds */
+    struct wall not_after;
 };
 
 struct conn_events {

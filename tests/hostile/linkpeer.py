@@ -119,26 +119,45 @@ class Peer:
             self.socket.close()
 
 
-def join(box, name):
-    """A node that is only an identity: (id, certificate files)."""
-    state = os.path.join(box.dir, "rogue-" + name)
+def request(box, folder):
+    """(key file, text of the request) of a new key, in a new folder of the installation."""
+    state = os.path.join(box.dir, "rogue-" + folder)
     os.mkdir(state)
-    key, request = os.path.join(state, "key.pem"), os.path.join(state, "request.pem")
+    key, path = os.path.join(state, "key.pem"), os.path.join(state, "request.pem")
     box.command("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                "-subj", "/CN=rogue", "-keyout", key, "-out", request)
+                "-subj", "/CN=rogue", "-keyout", key, "-out", path)
+    with open(path, encoding="ascii") as f:
+        return key, f.read()
+
+
+def keep(key, text):
+    """Files of a certificate and its key."""
+    certificate = key.replace("key.pem", "certificate.pem")
+    with open(certificate, "w", encoding="ascii") as f:
+        f.write(text)
+    return certificate, key
+
+
+def join(box, name, folder=None):
+    """A node that is only an identity: (id, certificate files)."""
+    key, text = request(box, folder or name)
     peer = Peer(box)
-    with open(request, encoding="ascii") as f:
-        peer.say(JOIN, {"protocol_min": 1, "protocol_max": 1, "token": box.cli("node", "join-token", "-q").stdout.decode().strip(),
-                        "name": name, "request": f.read(), "agent_version": "0", "wall_ns": 1})
+    peer.say(JOIN, {"protocol_min": 1, "protocol_max": 1, "token": box.cli("node", "join-token", "-q").stdout.decode().strip(),
+                    "name": name, "request": text, "agent_version": "0", "wall_ns": 1})
     answer = peer.wait(JOINED)
     if answer is None:
         raise RuntimeError("join: %r" % peer.inbox)
     joined = json.loads(answer)
-    certificate = os.path.join(state, "certificate.pem")
-    with open(certificate, "w", encoding="ascii") as f:
-        f.write(joined["certificate"])
     peer.close()
-    return joined["node"], (certificate, key)
+    return joined["node"], keep(key, joined["certificate"])
+
+
+def renew(peer, box, folder):
+    """New certificate files for whoever is at this end; when refused, what was said instead."""
+    key, text = request(box, folder + "-" + os.urandom(4).hex())
+    peer.say(RENEW, {"request": text})
+    answer = peer.wait(RENEWED)
+    return keep(key, json.loads(answer)["certificate"]) if answer else b" ".join(t for _, t in peer.inbox)
 
 
 def greet(box, certificate, node, **more):

@@ -445,17 +445,90 @@ static void a_device_that_is_gone(void **state)
     CHECK("no node speaks for another", lab_do(&lab, &inventory) == ERR_NOT_FOUND);
 }
 
+static struct digest key_number(uint8_t number)
+{
+    return (struct digest){ { number } };
+}
+
+static enum err renew(struct lab *lab, struct id node, uint8_t key, struct wall issued)
+{
+    struct command command = { .type = CMD_NODE_RENEW,
+                               .actor = { .role = ROLE_NODE, .node = node } };
+    command.node_renew = (struct node_renew){ key_number(key), issued };
+    return lab_do(lab, &command);
+}
+
+static enum node_certificate standing(const struct node *node, uint8_t key, struct wall issued)
+{
+    const struct digest fingerprint = key_number(key);
+    return node_certificate(&node->r, &fingerprint, issued);
+}
+
 static void a_certificate_is_renewed(void **state)
 {
     (void)state;
     AUTO(lab) struct lab lab;
     two_nodes(&lab);
-    struct lab_agent *n1 = lab_agent_of(&lab, "n1");
-    struct command renew = { .type = CMD_NODE_RENEW,
-                             .actor = { .role = ROLE_NODE, .node = n1->node } };
-    renew.node_join.fingerprint.bytes[0] = 9;
-    lab_must(&lab, &renew);
-    CHECK("the new one counts", state_node(lab.state, n1->node)->r.fingerprint.bytes[0] == 9);
+    const struct node *node = state_node(lab.state, lab_agent_of(&lab, "n1")->node);
+    lab.wall.ns += 10 * NS_PER_S;
+    CHECK("asked for", renew(&lab, node->r.id, 8, (struct wall){ 0 }) == ERR_OK);
+    struct wall eight = node->r.next_certified;
+    CHECK("it is on record", node->r.next_fingerprint.bytes[0] == 8 && eight.ns <= lab.wall.ns);
+    struct digest first = node->r.fingerprint;
+    CHECK("the old one counts on",
+          node_certificate(&node->r, &first, node->r.certified) == NODE_CERTIFICATE_PRESENT);
+
+    lab.wall.ns += 10 * NS_PER_S;
+    CHECK("the answer was lost", renew(&lab, node->r.id, 9, (struct wall){ 0 }) == ERR_OK);
+    struct wall nine = node->r.next_certified;
+    CHECK("either may be shown", nine.ns > eight.ns &&
+                                     standing(node, 8, eight) == NODE_CERTIFICATE_NEWER &&
+                                     standing(node, 9, nine) == NODE_CERTIFICATE_NEWER);
+    CHECK("the last is shown", renew(&lab, node->r.id, 9, nine) == ERR_OK);
+    CHECK("and counts", standing(node, 9, nine) == NODE_CERTIFICATE_PRESENT &&
+                            node->r.next_fingerprint.bytes[0] == 0);
+    CHECK("nothing older does", standing(node, 8, eight) == NODE_CERTIFICATE_OLD);
+    uint64_t sequence = lab.state->sequence;
+    CHECK("shown again", renew(&lab, node->r.id, 9, nine) == ERR_OK);
+    CHECK("an old one changes nothing",
+          renew(&lab, node->r.id, 8, eight) == ERR_OK && lab.state->sequence == sequence);
+
+    CHECK("a second one in a moment", renew(&lab, node->r.id, 10, (struct wall){ 0 }) == ERR_OK);
+    CHECK("no third", renew(&lab, node->r.id, 11, (struct wall){ 0 }) == ERR_UNAVAILABLE);
+}
+
+/* Another machine under the same name, though our clock was set back since the first one renewed. */
+static void a_machine_in_anothers_place(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    struct wall issued[2];
+    const struct node *node = NULL;
+    for (uint8_t round = 1; round <= 2; round++) {
+        struct command token = { .type = CMD_TOKEN_CREATE };
+        token.token_create =
+            (struct token_spec){ .name = STR("join"), .role = ROLE_NODE_JOIN, .expires_s = 10 };
+        token.secret.bytes[0] = round;
+        lab_must(&lab, &token);
+        struct command join = { .type = CMD_NODE_JOIN, .actor = { .role = ROLE_NODE_JOIN } };
+        join.node_join.name = STR("n9");
+        join.node_join.join_secret.bytes[0] = round;
+        join.node_join.fingerprint = key_number(round);
+        lab_must(&lab, &join);
+        node = state_node_by_name(lab.state, STR("n9"));
+        CHECK("its own counts",
+              standing(node, round, node->r.certified) == NODE_CERTIFICATE_PRESENT);
+        issued[round - 1] = node->r.certified;
+        if (round == 1) {
+            lab.wall.ns += 100 * NS_PER_S;
+            CHECK("renewed", renew(&lab, node->r.id, 77, (struct wall){ 0 }) == ERR_OK);
+            issued[0] = node->r.next_certified;
+            lab.wall.ns -= 50 * NS_PER_S;
+        }
+    }
+    CHECK("the clock runs backwards, certificates do not", issued[1].ns > issued[0].ns);
+    CHECK("the first machine's is old", standing(node, 77, issued[0]) == NODE_CERTIFICATE_OLD);
 }
 
 /* ---- reports ------------------------------------------------------------------------------- */
@@ -521,6 +594,7 @@ int main(void)
         cmocka_unit_test(classes_are_discovered),
         cmocka_unit_test(a_device_that_is_gone),
         cmocka_unit_test(a_certificate_is_renewed),
+        cmocka_unit_test(a_machine_in_anothers_place),
         cmocka_unit_test(an_old_report_takes_nothing_away),
         cmocka_unit_test(reports_repeat_harmlessly),
     };

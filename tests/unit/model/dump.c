@@ -171,6 +171,8 @@ static void dump_node(struct buf *out, const struct node_record *r)
     add_str(out, r->name);
     add_id(out, r->pool);
     add_digest(out, &r->fingerprint);
+    add_digest(out, &r->next_fingerprint);
+    buf_format(out, " %lld %lld", (long long)r->certified.ns, (long long)r->next_certified.ns);
     add_str(out, r->boot_id);
     add_str(out, r->agent_version);
     buf_format(out, " %d %lld %lld %lld %lld", (int)r->contact, (long long)r->contact_since.ns,

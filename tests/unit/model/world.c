@@ -166,6 +166,7 @@ struct id world_node(struct world *world, const char *name, struct id pool)
         .name = world_copy(world, name),
         .pool = pool,
         .fingerprint = digest(world),
+        .certified = { 1700000000 * NS_PER_S },
         .boot_id = world_text(world, 36),
         .agent_version = world_text(world, 5),
         .cpu_milli = 64000,

@@ -136,8 +136,10 @@ static void test_mutual(void **state)
     struct ca_certificate_info info;
     struct error e;
     CHECK_OK("read", ca_certificate_read(buf_str(&pki->client.certificate), &info, &e), &e);
-    CHECK("fingerprint",
-          memcmp(info.fingerprint, server_end.peer.fingerprint, sizeof(info.fingerprint)) == 0);
+    CHECK("fingerprint of its key", memcmp(info.key_fingerprint, server_end.peer.key_fingerprint,
+                                           sizeof(info.key_fingerprint)) == 0);
+    CHECK("its time", server_end.peer.not_after.ns == info.not_after.ns &&
+                          server_end.peer.issued.ns - CA_SKEW_S * NS_PER_S == info.not_before.ns);
     CHECK("by address", try_connect(listener, client, "127.0.0.1"));
     listener_close(listener);
 }
