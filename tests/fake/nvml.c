@@ -1,7 +1,6 @@
 /*
- * A libnvidia-ml.so.1 without hardware, for tests. What it tells stands in the file $FAKE_NVML, which is
- * read again at each call, so that a test can break a device while the agent looks on. Lines are
- * "DEVICE KEY VALUE", DEVICE being a number or "*"; the last line that fits counts:
+ * A libnvidia-ml.so.1 without hardware, for tests. What it tells stands in the file $FAKE_NVML, see
+ * script.h:
  *
  *   * count N         devices (2)             N lost 1        every call answers "GPU is lost"
  *   * init CODE       what nvmlInit answers   N ecc COUNT     uncorrected errors
@@ -14,9 +13,8 @@
  * have to be made twice.
  */
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "fake/script.h"
 
 typedef int result;
 typedef struct device *device_t;
@@ -31,7 +29,7 @@ enum {
     TIMEOUT = 10,
     LOST = 15
 };
-enum { DEVICES = 16, INSTANCES = 7, LINE = 256 };
+enum { DEVICES = 16, INSTANCES = 7 };
 
 struct device {
     int index;    /* of the device on the bus */
@@ -74,45 +72,9 @@ static struct device instances[DEVICES][INSTANCES];
     result name(__VA_ARGS__);                                                                      \
     result name(__VA_ARGS__)
 
-/* Calls `each` for every line of the script that concerns the device. */
-typedef void line_fn(void *context, int device, const char *key, const char *value);
-
-static void read_script(line_fn *each, void *context)
-{
-    const char *path = getenv("FAKE_NVML"); /* NOLINT(concurrency-mt-unsafe): one thread */
-    FILE *script = path != NULL ? fopen(path, "re") : NULL;
-    char line[LINE];
-    while (script != NULL && fgets(line, sizeof(line), script) != NULL) {
-        char number[16];
-        char key[32];
-        int used = 0;
-        line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%15s %31s %n", number, key, &used) != 2 || used == 0)
-            continue;
-        each(context, number[0] == '*' ? -1 : (int)strtol(number, NULL, 10), key, line + used);
-    }
-    if (script != NULL)
-        (void)fclose(script);
-}
-
-struct wanted {
-    int device;
-    const char *key;
-    char value[LINE];
-};
-
-static void match(void *context, int device, const char *key, const char *value)
-{
-    struct wanted *wanted = context;
-    if ((device == -1 || device == wanted->device) && strcmp(key, wanted->key) == 0)
-        (void)snprintf(wanted->value, sizeof(wanted->value), "%s", value);
-}
-
 static long long number_of(int device, const char *key, long long usual)
 {
-    struct wanted wanted = { .device = device, .key = key };
-    read_script(match, &wanted);
-    return wanted.value[0] != '\0' ? strtoll(wanted.value, NULL, 0) : usual;
+    return script_number("FAKE_NVML", device, key, usual);
 }
 
 static result check(const struct device *device)
@@ -173,8 +135,7 @@ EXPORT(nvmlDeviceGetName, device_t device, char *out, unsigned size)
     result code = check(device);
     if (code != OK)
         return code;
-    struct wanted wanted = { .device = device->index, .key = "name" };
-    read_script(match, &wanted);
+    struct script_wanted wanted = script_text("FAKE_NVML", device->index, "name");
     (void)snprintf(out, size, "%s%s",
                    wanted.value[0] != '\0' ? wanted.value : "NVIDIA H100 80GB HBM3",
                    device->instance >= 0 ? " MIG 1g.10gb" : "");
@@ -348,7 +309,7 @@ EXPORT(nvmlEventSetWait_v2, set_t set, struct event *out, unsigned timeout_ms)
 {
     (void)timeout_ms; /* nothing happens while one waits: the script is written by the caller */
     struct xids xids = { .skip = set->events_seen, .device = -1 };
-    read_script(find_xid, &xids);
+    script_read("FAKE_NVML", find_xid, &xids);
     if (xids.device < 0)
         return TIMEOUT;
     set->events_seen++;

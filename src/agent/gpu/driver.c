@@ -44,7 +44,8 @@ void gpu_inventory_init(struct gpu_inventory *inventory, const struct gpu_driver
                         size_t count)
 {
     *inventory = (struct gpu_inventory){ .driver_name = driver->name };
-    inventory->devices = mem_new(MAX_OF(count, (size_t)1), sizeof(struct gpu_device));
+    size_t room = MIN_OF(MAX_OF(count, (size_t)1), (size_t)GPU_DEVICES_MAX);
+    inventory->devices = mem_new(room, sizeof(struct gpu_device));
 }
 
 void gpu_inventory_done(struct gpu_inventory *inventory)

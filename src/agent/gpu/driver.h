@@ -41,7 +41,7 @@ enum err gpu_no_processes(void *state, unsigned device, struct gpu_process *out,
 enum err gpu_no_measure(void *state, unsigned device, struct gpu_sample *out, struct error *e);
 size_t gpu_no_poll(void *state, struct gpu_event *out, size_t max);
 
-/* Room for `count` devices; the inventory is zeroed before. */
+/* Room for `count` devices, whatever a library says no more than GPU_DEVICES_MAX; zeroed before. */
 void gpu_inventory_init(struct gpu_inventory *inventory, const struct gpu_driver *driver,
                         size_t count);
 /* A device to fill in: index, unknown fields set to unknown. NULL: GPU_DEVICES_MAX are there. */

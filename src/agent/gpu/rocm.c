@@ -208,6 +208,7 @@ static enum err rocm_probe(void *state, struct gpu_inventory *out, struct error 
     if (rocm->api.version != NULL)
         (void)rocm->api.version(RSMI_SOFTWARE_DRIVER, found.driver_version,
                                 sizeof(found.driver_version)); /* "" is fine */
+    found.driver_version[sizeof(found.driver_version) - 1] = '\0';
     rocm->offered_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         enum err rc = offer(rocm, i, &found, e);
@@ -245,6 +246,7 @@ static bool uses_device(const struct rocm *rocm, uint32_t pid, uint32_t number)
 {
     uint32_t devices[DEVICES_OF_PROCESS_MAX];
     uint32_t count = DEVICES_OF_PROCESS_MAX;
+    memset(devices, 0xff, sizeof(devices)); /* no device, should it count more than it names */
     if (rocm->api.devices_of_process(pid, devices, &count) != RSMI_OK)
         return false; /* it has ended meanwhile */
     for (uint32_t i = 0; i < MIN_OF(count, (uint32_t)DEVICES_OF_PROCESS_MAX); i++) {
@@ -274,14 +276,16 @@ static enum err rocm_processes(void *state, unsigned device, struct gpu_process 
     if (rocm->api.processes == NULL || rocm->api.devices_of_process == NULL)
         return err_set(e, ERR_UNAVAILABLE, "ROCm SMI is too old to tell who uses a device");
     uint32_t number = rocm->offered[device].number;
-    struct rsmi_process processes[PROCESSES_MAX];
+    struct rsmi_process processes[PROCESSES_MAX] = { 0 };
     uint32_t listed = PROCESSES_MAX;
     int code = rocm->api.processes(processes, &listed);
     if (code != RSMI_OK)
         return err_set(e, ERR_UNAVAILABLE, "ROCm SMI: list processes: error %d", code);
     size_t found = 0;
     for (uint32_t i = 0; i < MIN_OF(listed, (uint32_t)PROCESSES_MAX) && found < max; i++) {
-        if (uses_device(rocm, processes[i].pid, number))
+        /* What is listed may be killed: nothing that is no process. */
+        if (processes[i].pid >= 1 && processes[i].pid <= INT32_MAX &&
+            uses_device(rocm, processes[i].pid, number))
             out[found++] = (struct gpu_process){ (pid_t)processes[i].pid,
                                                  memory_on_device(rocm, &processes[i], number) };
     }
@@ -302,7 +306,8 @@ static enum err rocm_measure(void *state, unsigned device, struct gpu_sample *ou
     if (api->memory_used(number, RSMI_VRAM, &value) != RSMI_OK)
         return err_set(e, ERR_IO, "ROCm SMI: device %u does not answer", device);
     struct gpu_sample sample = { (int64_t)(value / MIB), -1, -1, -1 };
-    if (api->busy_percent != NULL && api->busy_percent(number, &percent) == RSMI_OK)
+    if (api->busy_percent != NULL && api->busy_percent(number, &percent) == RSMI_OK &&
+        percent <= 100)
         sample.utilisation_percent = (int)percent;
     if (api->temperature != NULL &&
         api->temperature(number, RSMI_SENSOR_EDGE, RSMI_TEMPERATURE_NOW, &millidegrees) == RSMI_OK)
