@@ -25,26 +25,40 @@ static bool state_is_final(const char *state)
     return false;
 }
 
-/* All elements of an array are over, and whether all of them succeeded. */
-static enum err look_at_array(struct cli *cli, struct waited *waited, struct error *e)
+/* What a list of an array's elements tells; `query` says which list. */
+static enum err look_at_elements(struct cli *cli, const char *query, struct waited *waited,
+                                 size_t *count, struct error *e)
 {
     AUTO(json) json_t *items = NULL;
-    const char *target =
-        arena_format(&cli->arena, "/v1/workloads?limit=1000&array=%.*s", STR_ARG(waited->id));
+    const char *target = arena_format(&cli->arena, "/v1/workloads?limit=1000&array=%.*s%s",
+                                      STR_ARG(waited->id), query);
     enum err rc = cli_list(cli, target, &items, e);
     if (rc != ERR_OK)
         return rc;
-    bool is_over = true;
-    bool is_good = true;
+    *count += json_array_size(items);
     for (size_t i = 0; i < json_array_size(items); i++) {
         const char *state = json_string_value(json_object_get(json_array_get(items, i), "state"));
-        is_over = is_over && state != NULL && state_is_final(state);
-        is_good = is_good && state != NULL && strcmp(state, "succeeded") == 0;
+        waited->is_over = waited->is_over && state != NULL && state_is_final(state);
+        waited->is_good = waited->is_good && state != NULL && strcmp(state, "succeeded") == 0;
     }
-    if (json_array_size(items) == 0)
+    return ERR_OK;
+}
+
+/* All elements of an array are over, and whether all of them succeeded. Those that ended a while ago
+ * have left the controller's memory and are only in its store. Memory is asked first: what leaves it
+ * in between is then seen in the store. */
+static enum err look_at_array(struct cli *cli, struct waited *waited, struct error *e)
+{
+    struct waited found = { .id = waited->id, .is_over = true, .is_good = true };
+    size_t count = 0;
+    enum err rc = look_at_elements(cli, "", &found, &count, e);
+    if (rc == ERR_OK && found.is_over)
+        rc = look_at_elements(cli, "&history=true", &found, &count, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (count == 0)
         return err_set(e, ERR_NOT_FOUND, "no such array: %.*s", STR_ARG(waited->id));
-    waited->is_over = is_over;
-    waited->is_good = is_good;
+    *waited = found;
     return ERR_OK;
 }
 
