@@ -203,7 +203,7 @@ static void joining_on_up(struct link *link, void *arg)
         .token = str_of(joining->join->token),
         .name = str_of(joining->join->name),
         .request = buf_str(&request),
-        .agent_version = STR("0.1.0"),
+        .agent_version = STR(BERTH_VERSION),
         .wall_ns = clock_wall().ns,
     };
     AUTO(buf) struct buf bytes = { 0 };

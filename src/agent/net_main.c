@@ -101,7 +101,7 @@ static int parse_options(int argc, char **argv, struct arguments *out)
             return EXIT_OK;
         }
         if (c == 'V') {
-            (void)puts("berth-agent 0.1.0");
+            (void)puts("berth-agent " BERTH_VERSION);
             return EXIT_OK;
         }
         if (c == 'H') {

@@ -72,7 +72,7 @@ static void check_status(struct cli *cli, struct report *report)
     buf_format(&text, "%lld of %lld", (long long)usable, (long long)nodes);
     line(report, usable > 0, "nodes that can take work",
          nodes == 0 ? "none has joined: berth node join-token" : text.data);
-    bool is_same = version != NULL && strcmp(version, "0.1.0") == 0;
+    bool is_same = version != NULL && strcmp(version, BERTH_VERSION) == 0;
     line(report, is_same, "versions of berth and berthd", version != NULL ? version : "?");
 }
 

@@ -18,8 +18,6 @@
 #include "net/http.h"
 #include "store/query.h"
 
-#define BERTH_VERSION "0.1.0"
-
 struct server;
 struct snapshotter;
 struct checker;
