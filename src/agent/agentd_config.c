@@ -212,7 +212,7 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
         .is_rootfs_read_only = !has_image,
         .cgroup = draft->cgroup,
         .init = agentd->init_program,
-        .has_swap_limit = cgroup_has_swap_limit(agentd->cgroup_mode),
+        .has_swap_limit = cgroup_has_swap_limit(CGROUP_ROOT, agentd->cgroup_mode),
         .nofile_max = agentd->nofile_max,
         .devices = draft->devices,
         .binds = draft->binds,

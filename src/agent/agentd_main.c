@@ -207,7 +207,7 @@ static enum err prepare_node(struct agentd *agentd, struct error *e)
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         return err_errno(e, "raise the limit of open files to its maximum");
-    agentd->cgroup_mode = cgroup_detect();
+    agentd->cgroup_mode = cgroup_detect(CGROUP_ROOT);
     enum err rc = clock_boot_id(agentd->boot_id, e);
     if (rc == ERR_OK && !agentd->options.is_fake)
         rc = cgroup_enter_mounts(agentd->cgroup_mode, e);

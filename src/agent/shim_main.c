@@ -36,7 +36,7 @@ enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
         .dirs = &out->dirs,
         .bundle = run,
         .program = sealed_program_is(PROGRAM_FD) ? PROGRAM_PATH : NULL,
-        .cgroup_mode = cgroup_detect(),
+        .cgroup_mode = cgroup_detect(CGROUP_ROOT),
     };
     return ERR_OK;
 }

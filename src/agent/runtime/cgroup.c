@@ -16,11 +16,11 @@
 #include "os/fd.h"
 #include "os/file.h"
 
-#define CGROUP_ROOT    "/sys/fs/cgroup"
-#define CGROUP_UNIFIED CGROUP_ROOT "/unified"
+/* The v2 tree of hybrid machines. */
+#define UNIFIED "/unified"
 
 enum {
-    CGROUP_REST_MAX = 512,
+    CGROUP_TREE_MAX = 512,
     CGROUP_PATH_MAX = 1024,
     CGROUP_FILE_MAX = 64 * 1024,
     KILL_ROUNDS = 8
@@ -32,13 +32,15 @@ static bool is_filesystem(const char *path, unsigned long magic)
     return statfs(path, &st) == 0 && (unsigned long)st.f_type == magic;
 }
 
-enum cgroup_mode cgroup_detect(void)
+enum cgroup_mode cgroup_detect(const char *root)
 {
-    if (is_filesystem(CGROUP_ROOT, CGROUP2_SUPER_MAGIC))
+    char unified[CGROUP_PATH_MAX];
+    (void)snprintf(unified, sizeof(unified), "%s" UNIFIED, root);
+    if (is_filesystem(root, CGROUP2_SUPER_MAGIC))
         return CGROUP_MODE_V2;
-    if (!is_filesystem(CGROUP_ROOT, TMPFS_MAGIC))
+    if (!is_filesystem(root, TMPFS_MAGIC))
         return CGROUP_MODE_NONE;
-    return is_filesystem(CGROUP_UNIFIED, CGROUP2_SUPER_MAGIC) ? CGROUP_MODE_HYBRID : CGROUP_MODE_V1;
+    return is_filesystem(unified, CGROUP2_SUPER_MAGIC) ? CGROUP_MODE_HYBRID : CGROUP_MODE_V1;
 }
 
 enum err cgroup_enter_mounts(enum cgroup_mode mode, struct error *e)
@@ -48,27 +50,25 @@ enum err cgroup_enter_mounts(enum cgroup_mode mode, struct error *e)
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
         return err_errno(e, "keep our mounts to ourselves");
     if (mode == CGROUP_MODE_HYBRID &&
-        mount("/dev/null", CGROUP_UNIFIED "/cgroup.controllers", NULL, MS_BIND, NULL) != 0)
+        mount("/dev/null", CGROUP_ROOT UNIFIED "/cgroup.controllers", NULL, MS_BIND, NULL) != 0)
         return err_errno(e, "hide the controllers of the v2 tree");
     return ERR_OK;
 }
 
-/* The tree that has `controller`: its own on v1, the one there is on v2. */
-static void tree_path(enum cgroup_mode mode, const char *controller, const char *rest,
-                      char out[CGROUP_PATH_MAX])
+/* A file of the cgroup in the tree that has `controller`: its own on v1, the one there is on v2. */
+static void file_path(const char *root, enum cgroup_mode mode, const char *controller,
+                      const char *path, const char *name, char out[CGROUP_PATH_MAX])
 {
     bool is_v2 = mode == CGROUP_MODE_V2;
-    (void)snprintf(out, CGROUP_PATH_MAX, CGROUP_ROOT "%s%s%s", is_v2 ? "" : "/",
-                   is_v2 ? "" : controller, rest);
+    (void)snprintf(out, CGROUP_PATH_MAX, "%s%s%s%s/%s", root, is_v2 ? "" : "/",
+                   is_v2 ? "" : controller, path, name);
 }
 
-int64_t cgroup_oom_kills(enum cgroup_mode mode, const char *path)
+int64_t cgroup_oom_kills(const char *root, enum cgroup_mode mode, const char *path)
 {
-    char rest[CGROUP_REST_MAX];
     char file[CGROUP_PATH_MAX];
-    (void)snprintf(rest, sizeof(rest), "%s/%s", path,
-                   mode == CGROUP_MODE_V2 ? "memory.events" : "memory.oom_control");
-    tree_path(mode, "memory", rest, file);
+    file_path(root, mode, "memory", path,
+              mode == CGROUP_MODE_V2 ? "memory.events" : "memory.oom_control", file);
     AUTO(buf) struct buf text = { 0 };
     if (file_read(file, CGROUP_FILE_MAX, &text, NULL) != ERR_OK)
         return 0;
@@ -83,29 +83,29 @@ int64_t cgroup_oom_kills(enum cgroup_mode mode, const char *path)
     return 0;
 }
 
-bool cgroup_has_swap_limit(enum cgroup_mode mode)
-{
-    if (mode == CGROUP_MODE_V2)
-        return true; /* absent means that there is no swap to limit, and the runtime copes */
-    return access(CGROUP_ROOT "/memory/memory.memsw.limit_in_bytes", F_OK) == 0;
-}
-
-static bool kill_at_once(enum cgroup_mode mode, const char *path)
+bool cgroup_has_swap_limit(const char *root, enum cgroup_mode mode)
 {
     char file[CGROUP_PATH_MAX];
-    (void)snprintf(file, sizeof(file), "%s%s/cgroup.kill",
-                   mode == CGROUP_MODE_V2 ? CGROUP_ROOT : CGROUP_UNIFIED, path);
+    if (mode == CGROUP_MODE_V2)
+        return true; /* absent means that there is no swap to limit, and the runtime copes */
+    file_path(root, mode, "memory", "", "memory.memsw.limit_in_bytes", file);
+    return access(file, F_OK) == 0;
+}
+
+static bool kill_at_once(const char *root, enum cgroup_mode mode, const char *path)
+{
+    char file[CGROUP_PATH_MAX];
+    (void)snprintf(file, sizeof(file), "%s%s%s/cgroup.kill", root,
+                   mode == CGROUP_MODE_V2 ? "" : UNIFIED, path);
     AUTO(fd) int fd = open(file, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, "1", 1) == 1;
 }
 
 /* v1 alone: one by one, again until nobody is left, for they may fork meanwhile. */
-static void kill_each(enum cgroup_mode mode, const char *path)
+static void kill_each(const char *root, enum cgroup_mode mode, const char *path)
 {
-    char rest[CGROUP_REST_MAX];
     char file[CGROUP_PATH_MAX];
-    (void)snprintf(rest, sizeof(rest), "%s/cgroup.procs", path);
-    tree_path(mode, "pids", rest, file);
+    file_path(root, mode, "pids", path, "cgroup.procs", file);
     for (int round = 0; round < KILL_ROUNDS; round++) {
         AUTO(buf) struct buf text = { 0 };
         if (file_read(file, CGROUP_FILE_MAX, &text, NULL) != ERR_OK || text.size == 0)
@@ -119,10 +119,10 @@ static void kill_each(enum cgroup_mode mode, const char *path)
     }
 }
 
-void cgroup_kill(enum cgroup_mode mode, const char *path)
+void cgroup_kill(const char *root, enum cgroup_mode mode, const char *path)
 {
-    if (!kill_at_once(mode, path))
-        kill_each(mode, path);
+    if (!kill_at_once(root, mode, path))
+        kill_each(root, mode, path);
 }
 
 static bool remove_one(const char *tree, const char *path)
@@ -132,11 +132,11 @@ static bool remove_one(const char *tree, const char *path)
     return rmdir(dir) == 0 || errno == ENOENT;
 }
 
-bool cgroup_remove(enum cgroup_mode mode, const char *path)
+bool cgroup_remove(const char *root, enum cgroup_mode mode, const char *path)
 {
     if (mode == CGROUP_MODE_V2)
-        return remove_one(CGROUP_ROOT, path);
-    DIR *trees = opendir(CGROUP_ROOT);
+        return remove_one(root, path);
+    DIR *trees = opendir(root);
     if (trees == NULL)
         return false;
     bool is_gone = true;
@@ -144,8 +144,8 @@ bool cgroup_remove(enum cgroup_mode mode, const char *path)
     for (struct dirent *entry = readdir(trees); entry != NULL; entry = readdir(trees)) {
         if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
             continue;
-        char tree[CGROUP_REST_MAX];
-        (void)snprintf(tree, sizeof(tree), CGROUP_ROOT "/%s", entry->d_name);
+        char tree[CGROUP_TREE_MAX];
+        (void)snprintf(tree, sizeof(tree), "%s/%s", root, entry->d_name);
         is_gone = remove_one(tree, path) && is_gone;
     }
     (void)closedir(trees);

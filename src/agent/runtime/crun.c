@@ -131,12 +131,12 @@ static enum err crun_exec(const struct runtime_work *work, const struct runtime_
 
 static int64_t crun_oom_kills(const struct runtime_work *work)
 {
-    return cgroup_oom_kills(work->cgroup_mode, work->spec->cgroup);
+    return cgroup_oom_kills(CGROUP_ROOT, work->cgroup_mode, work->spec->cgroup);
 }
 
 static void crun_kill(const struct runtime_work *work)
 {
-    cgroup_kill(work->cgroup_mode, work->spec->cgroup);
+    cgroup_kill(CGROUP_ROOT, work->cgroup_mode, work->spec->cgroup);
 }
 
 /* What crun keeps of a container: a directory of a few files. False: something else is in there. */
@@ -164,18 +164,18 @@ static bool remove_state(const struct runtime_work *work)
  */
 static bool crun_remove(const struct runtime_work *work)
 {
-    bool is_empty = cgroup_remove(work->cgroup_mode, work->spec->cgroup);
+    bool is_empty = cgroup_remove(CGROUP_ROOT, work->cgroup_mode, work->spec->cgroup);
     for (int round = 0; round < REMOVE_ROUNDS && !is_empty; round++) {
         crun_kill(work); /* dying takes a moment, and a fork may have been faster */
         (void)poll(NULL, 0, REMOVE_STEP_MS);
-        is_empty = cgroup_remove(work->cgroup_mode, work->spec->cgroup);
+        is_empty = cgroup_remove(CGROUP_ROOT, work->cgroup_mode, work->spec->cgroup);
     }
     if (is_empty && remove_state(work))
         return true;
     const char *const args[] = { "delete", "--force", work->spec->name, NULL };
     static const int no_fds[3] = { -1, -1, -1 };
     (void)run(work, args, no_fds, COUNT_OF(no_fds), NULL); /* the look below is what counts */
-    return cgroup_remove(work->cgroup_mode, work->spec->cgroup);
+    return cgroup_remove(CGROUP_ROOT, work->cgroup_mode, work->spec->cgroup);
 }
 
 const struct runtime runtime_crun = {
