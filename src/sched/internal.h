@@ -181,26 +181,27 @@ enum whereabouts {
 struct swork {
     struct workload *workload;
     struct sproject *project;
-    enum whereabouts where;
     struct sgroup *group;
     struct skip_key key; /* its place in the queue */
     struct sallocation *first;
-    size_t charged;    /* allocations of it that count */
-    size_t victims;    /* allocations that are being stopped for it */
-    bool is_dependent; /* registered with what it depends on */
-    bool is_claimant;  /* evictions were made for it */
+    size_t charged; /* allocations of it that count */
+    size_t victims; /* allocations that are being stopped for it */
     struct skip_key claim_key;
     struct plan_member
-        *claim;      /* where it will run, one a member; NULL: not known after a restart */
-    bool is_booked;  /* within a step: its claim holds */
-    bool is_leaving; /* is being stopped, or within a step: will be */
-    bool is_active;  /* in the list of its class */
+        *claim; /* where it will run, one a member; NULL: not known after a restart */
     int64_t active_class;
     struct skip_key active_key;
     int64_t pending_class;
     int64_t pending_milli;
-    bool has_due;
     struct skip_key due;
+    enum whereabouts where;
+    /* Together, because there are millions of these. */
+    bool is_dependent; /* registered with what it depends on */
+    bool is_claimant;  /* evictions were made for it */
+    bool is_booked;    /* within a step: its claim holds */
+    bool is_leaving;   /* is being stopped, or within a step: will be */
+    bool is_active;    /* in the list of its class */
+    bool has_due;
 };
 
 /* Who waits for a workload or an array. */
