@@ -203,8 +203,17 @@ static void limits_are_the_grants(void **state)
     CHECK("pids", json_integer_value(at(w.root, "linux.resources.pids.limit")) ==
                       w.grant.pids_max + 1); /* berth-init is not counted */
     CHECK("cpu", json_integer_value(at(w.root, "linux.resources.cpu.quota")) == 150000);
-    CHECK("files", json_integer_value(at(w.root, "process.rlimits.0.hard")) == 20000);
-    CHECK("core", json_integer_value(at(w.root, "process.rlimits.1.hard")) == 0);
+    static const struct {
+        const char *type;
+        int64_t value;
+    } rlimits[] = { { "RLIMIT_NOFILE", 20000 }, { "RLIMIT_CORE", 0 } };
+    for (size_t i = 0; i < COUNT_OF(rlimits); i++) {
+        const json_t *limit = json_array_get(at(w.root, "process.rlimits"), i);
+        CHECK(rlimits[i].type, strcmp(json_string_value(at(limit, "type")), rlimits[i].type) == 0);
+        CHECK("soft", json_integer_value(at(limit, "soft")) == rlimits[i].value);
+        CHECK("hard", json_integer_value(at(limit, "hard")) == rlimits[i].value);
+    }
+    CHECK("no others", json_array_size(at(w.root, "process.rlimits")) == COUNT_OF(rlimits));
 }
 
 static void mounts_are_ours(void **state)
