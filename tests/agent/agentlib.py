@@ -28,6 +28,21 @@ TAGS = ["", "desired_begin", "desired_chunk", "desired_end", "contact", "log_ack
 CHUNK = 32 * 1024
 
 
+def pause(seconds=0.01):
+    """One step of a poll."""
+    select.select([], [], [], seconds)
+
+
+def soon(condition, timeout_s=10):
+    """The first true value of condition(), or the last false one at the deadline."""
+    end = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        pause()
+
+
 def boot_ns():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
@@ -421,7 +436,7 @@ class Node:
             except (Closed, ConnectionResetError):
                 if left == 0:
                     raise
-            time.sleep(0.05)
+            pause(0.05)
 
     def kill(self):
         self.process.kill()
@@ -518,7 +533,7 @@ class Node:
                             os.path.join(self.run_dir, "alloc", name)], check=False)
             end = time.monotonic() + 10
             while os.path.exists("/proc/%d" % pid) and time.monotonic() < end:
-                select.select([], [], [], 0.02)
+                pause()
         if self.peer is not None:
             self.peer.close()
         for base, dirs, _ in os.walk("/sys/fs/cgroup", topdown=False):

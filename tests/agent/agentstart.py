@@ -2,9 +2,8 @@
 import contextlib
 import os
 import signal
-import time
 
-from agentlib import EXITED, RUNNING, END, Grant, is_alive
+from agentlib import EXITED, RUNNING, END, Grant, is_alive, soon
 
 
 def sh(script):
@@ -56,13 +55,6 @@ def spare_of(n):
                 if f.read().split(b"\0")[1:2] == [b"spare"]:
                     return pid
     return None
-
-
-def soon(condition, timeout_s=10):
-    end = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
 
 
 def spare(n, tap):

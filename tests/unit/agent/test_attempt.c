@@ -136,14 +136,15 @@ static void memory_may_be_gone(void **state)
     CHECK("nobody", holder == ATTEMPT_NEVER_RAN);
 }
 
-/* Plays a shim: holds the lock it was given until the pipe closes. */
-static pid_t play_shim(int lock_fd, bool signs, int wait_fd)
+/* Plays a shim: holds the lock it was given, says so, and lives until the pipe closes. */
+static pid_t play_shim(int lock_fd, bool signs, int ready_fd, int wait_fd)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        char byte;
+        char byte = 0;
         if (signs)
             (void)!attempt_lock_sign(lock_fd, getpid(), NULL);
+        (void)!write(ready_fd, &byte, 1);
         (void)!read(wait_fd, &byte, 1);
         _exit(0);
     }
@@ -169,14 +170,16 @@ static void hold_and_release(bool signs, enum attempt_holder while_held, enum at
     CHECK_OK("pipe", (fd_close(ends[0]), fd_pipe(ends, &e)), &e);
     int keep_open = ends[1];
     (void)fcntl(keep_open, F_SETFD, FD_CLOEXEC);
-    pid_t pid = play_shim(lock_fd, signs, ends[0]);
+    int ready[2];
+    char byte = 1;
+    CHECK_OK("pipe", fd_pipe(ready, &e), &e);
+    pid_t pid = play_shim(lock_fd, signs, ready[1], ends[0]);
     CHECK("fork", pid > 0);
     fd_close(lock_fd);
-    for (int i = 0; i < 1000 && holder != while_held; i++) {
-        CHECK_OK("held", attempt_holder(&f.dirs, &holder, &pidfd, &e), &e);
-        if (holder != while_held)
-            (void)usleep(1000);
-    }
+    fd_close(ready[1]);
+    CHECK("ready", read(ready[0], &byte, 1) == 1);
+    fd_close(ready[0]);
+    CHECK_OK("held", attempt_holder(&f.dirs, &holder, &pidfd, &e), &e);
     CHECK("held", holder == while_held && (pidfd >= 0) == (while_held == ATTEMPT_HELD));
     fd_close(pidfd);
     CHECK("end", kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
