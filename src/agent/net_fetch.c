@@ -27,6 +27,7 @@ enum {
     KEEP_S = 600,
     AGAIN_AFTER_S = 5,
     SWEEP_MS = 60000,
+    PROGRESS_MS = 1000, /* between two words about something that comes */
 };
 
 enum fetch_state { FETCH_ASKED, FETCH_COMING, FETCH_PULLING, FETCH_READY };
@@ -53,7 +54,7 @@ struct fetch {
 struct net_fetches {
     struct network *network; /* borrowed */
     struct fetch *first;     /* owned */
-    struct loop_timer sweep;
+    struct loop_timer sweep, progress;
     uint64_t number; /* names of directories are never used twice */
 };
 
@@ -100,18 +101,6 @@ static void fetch_clean(struct fetch *fetch)
     fetch->result[0] = '\0';
 }
 
-static void fetch_ready(struct fetch *fetch)
-{
-    struct ipc_image_ready ready = { .digest = fetch->digest,
-                                     .kind = fetch->kind,
-                                     .tenant = fetch->tenant };
-    (void)snprintf(ready.path, sizeof(ready.path), "%s", fetch->result);
-    fetch->state = FETCH_READY;
-    fetch->ready_at = clock_monotonic();
-    (void)network_send_down(fetch->fetches->network, IPC_IMAGE_READY,
-                            &ready); /* or it asks again */
-}
-
 static void progress_send(struct fetch *fetch, enum image_phase phase, const char *detail)
 {
     if (fetch->kind != IPC_IMAGE)
@@ -124,6 +113,19 @@ static void progress_send(struct fetch *fetch, enum image_phase phase, const cha
     };
     memcpy(progress.manifest.bytes, fetch->digest.bytes, DIGEST_BYTES);
     (void)network_send_up(fetch->fetches->network, MESSAGE_IMAGE_PROGRESS, &progress);
+}
+
+static void fetch_ready(struct fetch *fetch)
+{
+    struct ipc_image_ready ready = { .digest = fetch->digest,
+                                     .kind = fetch->kind,
+                                     .tenant = fetch->tenant };
+    (void)snprintf(ready.path, sizeof(ready.path), "%s", fetch->result);
+    fetch->state = FETCH_READY;
+    fetch->ready_at = clock_monotonic();
+    (void)network_send_down(fetch->fetches->network, IPC_IMAGE_READY,
+                            &ready); /* or it asks again */
+    progress_send(fetch, IMAGE_UNPACKING, "");
 }
 
 static void fetch_failed(struct fetch *fetch, const char *why)
@@ -347,6 +349,7 @@ static void on_pull_ready(struct loop_watch *watch, uint32_t events)
     /* A look that finds the end closes the descriptor, so the watch goes before it. */
     loop_watch_remove(loop, watch);
     fetch->is_pull_watched = false;
+    fetch->offset = (uint64_t)image_pull_bytes(fetch->pull); /* for the last word about it */
     enum err rc = image_pull_poll(fetch->pull, &is_done, &e);
     if (rc == ERR_OK && !is_done)
         rc = loop_watch_add(loop, watch, &e);
@@ -408,7 +411,6 @@ static void pull_start(struct fetch *fetch, const struct image_source_message *s
         return;
     }
     fetch->state = FETCH_PULLING;
-    progress_send(fetch, IMAGE_PULLING, "");
 }
 
 /* ---- what is asked for ------------------------------------------------------------------------ */
@@ -453,6 +455,25 @@ void net_fetches_need(struct net_fetches *fetches, const struct ipc_need_image *
     fetch_ask(fetch);
 }
 
+/* While anything comes. */
+static void on_progress(void *arg)
+{
+    struct net_fetches *fetches = arg;
+    bool is_any = false;
+    for (struct fetch *f = fetches->first; f != NULL; f = f->next) {
+        bool is_coming = f->state == FETCH_COMING || f->state == FETCH_PULLING;
+        if (is_coming && f->fd < 0 && f->pull == NULL)
+            continue; /* it is being unpacked */
+        if (is_coming)
+            progress_send(f, IMAGE_PULLING, "");
+        is_any = is_any || is_coming;
+    }
+    struct loop *loop = fetches->network->loop;
+    if (is_any)
+        loop_timer_set(loop, &fetches->progress,
+                       (struct mono){ loop_now(loop).ns + PROGRESS_MS * NS_PER_MS });
+}
+
 void net_fetches_source(struct net_fetches *fetches, const struct image_source_message *source)
 {
     for (struct fetch *f = fetches->first; f != NULL; f = f->next) {
@@ -468,6 +489,7 @@ void net_fetches_source(struct net_fetches *fetches, const struct image_source_m
         else
             fetch_failed(f, str_c(&arena, source->detail));
     }
+    on_progress(fetches);
 }
 
 void net_fetches_up(struct net_fetches *fetches)
@@ -516,6 +538,7 @@ struct net_fetches *net_fetches_new(struct network *network)
     if (file_make_dirs(dir, 0755, &e) != ERR_OK)
         log_error("images cannot be fetched", LOG_ERR(&e));
     fetches->sweep = (struct loop_timer){ .fn = on_sweep, .arg = fetches };
+    fetches->progress = (struct loop_timer){ .fn = on_progress, .arg = fetches };
     on_sweep(fetches);
     return fetches;
 }
@@ -526,6 +549,7 @@ void net_fetches_free(struct net_fetches *fetches)
         return;
     loop_drain(fetches->network->loop);
     loop_timer_stop(fetches->network->loop, &fetches->sweep);
+    loop_timer_stop(fetches->network->loop, &fetches->progress);
     while (fetches->first != NULL) {
         struct fetch *next = fetches->first->next;
         fetch_clean(fetches->first);

@@ -62,6 +62,11 @@ struct api_ops {
     const char *(*readiness)(void *arg);
     /* Adds the controller's own metrics in Prometheus text, each name once. */
     void (*metrics)(void *arg, struct buf *out);
+    /* A node's clock minus ours; UNSET: it is not connected. May be NULL. */
+    int64_t (*clock_skew_ms)(void *arg, struct id node);
+    /* How far a node is with an image that work there waits for; false: not known. May be NULL. */
+    bool (*image_progress)(void *arg, struct id node, const struct digest *manifest,
+                           struct image_progress_message *out);
 };
 
 struct api_context {

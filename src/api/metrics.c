@@ -68,6 +68,20 @@ static void put_nodes(const struct state *state, struct buf *out)
                health[i]);
 }
 
+static void put_skews(const struct call *c, struct buf *out)
+{
+    const struct api_ops *ops = c->context->ops;
+    if (ops->clock_skew_ms == NULL)
+        return;
+    family(out, "berth_node_clock_skew_ms",
+           "Clock of a connected node, ahead of the controller's.");
+    for (const struct node *n = call_state(c)->first_node; n != NULL; n = n->next) {
+        int64_t skew_ms = ops->clock_skew_ms(ops->arg, n->r.id);
+        if (skew_ms != UNSET)
+            sample(out, "berth_node_clock_skew_ms", "node", n->r.name, skew_ms);
+    }
+}
+
 static void put_classes(const struct call *c, struct buf *out)
 {
     const struct state *state = call_state(c);
@@ -126,6 +140,7 @@ enum err get_metrics(struct call *c, struct error *e)
     put_workloads(state, out);
     put_allocations(state, out);
     put_nodes(state, out);
+    put_skews(c, out);
     put_classes(c, out);
     put_tenants(c, out);
     plain(out, "berth_projects", "Projects, tenants included.", (int64_t)state->project_count);

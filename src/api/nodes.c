@@ -5,11 +5,20 @@
 #include "api/handlers.h"
 #include "wire/spec_json.h"
 
+static void fill(const struct call *c, const struct node *node, struct node_view *view)
+{
+    const struct api_ops *ops = c->context->ops;
+
+    node_view_fill(view, call_state(c), node, call_arena(c));
+    if (ops->clock_skew_ms != NULL)
+        view->clock_skew_ms = ops->clock_skew_ms(ops->arg, node->r.id);
+}
+
 static void answer_node(struct call *c, const struct node *node)
 {
     struct node_view view;
 
-    node_view_fill(&view, call_state(c), node, call_arena(c));
+    fill(c, node, &view);
     call_answer(c, &node_view_schema, &view, node->r.version);
 }
 
@@ -32,7 +41,7 @@ enum err list_nodes(struct call *c, struct error *e)
                          (pool.data == NULL || str_eq(node->pool->r.name, pool));
         if (!is_wanted || !list_wants(&list, id_text(ID_NODE, node->r.id, text)))
             continue;
-        node_view_fill(&view, call_state(c), node, call_arena(c));
+        fill(c, node, &view);
         list_add(&list, &node_view_schema, &view);
     }
     return call_list_end(c, &list, e);

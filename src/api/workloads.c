@@ -26,11 +26,42 @@ static void fill(const struct call *c, const struct workload *workload, enum vie
                        call_arena(c));
 }
 
+/* Not in lists: it takes a look at every node of the workload. */
+static void fill_image_progress(const struct call *c, const struct workload *workload,
+                                struct workload_view *view)
+{
+    const struct api_ops *ops = c->context->ops;
+    struct image_progress_view_list *list = &view->image_progress;
+    size_t count = 0;
+
+    if (ops->image_progress == NULL || workload->r.state != WL_STARTING)
+        return;
+    for (const struct allocation *a = workload->first_allocation; a != NULL;
+         a = a->next_in_workload)
+        count++;
+    list->items = arena_new(call_arena(c), count, sizeof(*list->items));
+    for (const struct allocation *a = workload->first_allocation; a != NULL;
+         a = a->next_in_workload) {
+        struct image_progress_message progress;
+        if (a->r.state != AL_STARTING ||
+            !ops->image_progress(ops->arg, a->r.node, &workload->r.image, &progress))
+            continue;
+        list->items[list->count++] = (struct image_progress_view){
+            .node = a->node->r.name,
+            .phase = progress.phase,
+            .done_bytes = progress.done_bytes,
+            .total_bytes = progress.total_bytes,
+            .detail = str_copy(call_arena(c), progress.detail),
+        };
+    }
+}
+
 static void answer_workload(struct call *c, const struct workload *workload)
 {
     struct workload_view view;
 
     fill(c, workload, VIEW_FULL, &view);
+    fill_image_progress(c, workload, &view);
     call_answer(c, &workload_view_schema, &view, workload->r.version);
 }
 

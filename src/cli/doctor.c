@@ -9,6 +9,8 @@
 #include "cli/special.h"
 #include "os/file.h"
 
+enum { SKEW_MS_MAX = 2000 }; /* what a time service keeps to, with room for the way */
+
 struct report {
     bool is_bad;
 };
@@ -76,6 +78,14 @@ static void check_status(struct cli *cli, struct report *report)
     line(report, is_same, "versions of berth and berthd", version != NULL ? version : "?");
 }
 
+static void note_skew(const char *node, json_int_t skew_ms)
+{
+    AUTO(buf) struct buf text = { 0 };
+    buf_format(&text, "its clock is %lld ms %s the controller's: look at its time service",
+               llabs((long long)skew_ms), skew_ms > 0 ? "ahead of" : "behind");
+    note(node, text.data);
+}
+
 static void check_nodes(struct cli *cli)
 {
     struct error e = { 0 };
@@ -89,6 +99,9 @@ static void check_nodes(struct cli *cli)
         bool is_held = json_array_size(json_object_get(node, "holds")) > 0;
         if (name != NULL && contact != NULL && strcmp(contact, "ok") != 0)
             note(name, contact);
+        json_int_t skew_ms = json_integer_value(json_object_get(node, "clock_skew_ms"));
+        if (name != NULL && (skew_ms > SKEW_MS_MAX || skew_ms < -SKEW_MS_MAX))
+            note_skew(name, skew_ms);
         if (name != NULL && is_held)
             note(name, "held: berth node show says by whom");
     }

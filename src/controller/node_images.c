@@ -70,6 +70,7 @@ static void source_registry(const struct session *session, const struct image *i
     }
     out->kind = IMAGE_SOURCE_REGISTRY;
     out->is_named = reach > REACH_PUBLIC;
+    out->size_bytes = image->r.size_bytes;
     out->reference = str_of(registry_by_digest(image->r.source, &image->r.manifest, arena));
     if (credential != NULL &&
         keys_open(nodes->o.keys, credential->r.sealed, password, NULL) == ERR_OK) {
@@ -104,12 +105,83 @@ void session_image_wanted(struct session *session, const void *message)
         sodium_memzero(password.data, password.size);
 }
 
+/* ---- how far they are -------------------------------------------------------------------------- */
+
+/* Does something on this node wait for this image to start? */
+static bool node_waits_for(const struct node *node, const struct digest *manifest)
+{
+    for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
+        if (a->r.state == AL_STARTING &&
+            memcmp(&a->workload->r.image, manifest, sizeof(*manifest)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static struct image_coming *coming_find(const struct session *session,
+                                        const struct digest *manifest)
+{
+    for (size_t i = 0; i < session->coming.count; i++) {
+        if (memcmp(&session->coming.items[i].manifest, manifest, sizeof(*manifest)) == 0)
+            return &session->coming.items[i];
+    }
+    return NULL;
+}
+
+/* Kept beside the journal: it is of the moment, and only of what waits - so there is not much. */
 void session_image_progress(struct session *session, const void *message)
 {
     const struct image_progress_message *progress = message;
-    struct nodes *nodes = session->nodes;
-    if (nodes->o.on_image_progress != NULL)
-        nodes->o.on_image_progress(nodes->o.arg, session->node, progress);
+    const struct node *node = state_node(engine_state(session->nodes->o.engine), session->node);
+    session_images_settle(session);
+    if (node == NULL || !node_waits_for(node, &progress->manifest))
+        return;
+    struct image_coming *coming = coming_find(session, &progress->manifest);
+    if (coming == NULL) {
+        vec_push(&session->coming, ((struct image_coming){ .manifest = progress->manifest }));
+        coming = &session->coming.items[session->coming.count - 1];
+    }
+    coming->phase = progress->phase;
+    coming->done_bytes = progress->done_bytes;
+    coming->total_bytes = progress->total_bytes;
+    buf_clear(&coming->detail);
+    buf_add_str(&coming->detail, progress->detail);
+}
+
+void session_images_settle(struct session *session)
+{
+    const struct node *node = state_node(engine_state(session->nodes->o.engine), session->node);
+    size_t kept = 0;
+    for (size_t i = 0; i < session->coming.count; i++) {
+        struct image_coming *coming = &session->coming.items[i];
+        if (node != NULL && node_waits_for(node, &coming->manifest))
+            session->coming.items[kept++] = *coming;
+        else
+            buf_done(&coming->detail);
+    }
+    session->coming.count = kept;
+}
+
+void session_images_forget(struct session *session)
+{
+    for (size_t i = 0; i < session->coming.count; i++)
+        buf_done(&session->coming.items[i].detail);
+    vec_done(&session->coming);
+}
+
+bool nodes_image_progress(const struct nodes *nodes, struct id node, const struct digest *manifest,
+                          struct image_progress_message *out)
+{
+    const struct session *session = id_map_get(&nodes->by_node, node);
+    const struct image_coming *coming = session != NULL ? coming_find(session, manifest) : NULL;
+    if (coming == NULL)
+        return false;
+    *out = (struct image_progress_message){ .manifest = *manifest,
+                                            .phase = coming->phase,
+                                            .done_bytes = coming->done_bytes,
+                                            .total_bytes = coming->total_bytes,
+                                            .detail = buf_str(&coming->detail) };
+    return true;
 }
 
 /* ---- streams of their bytes --------------------------------------------------------------------- */

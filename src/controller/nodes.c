@@ -220,6 +220,7 @@ static void on_observed(struct session *session, const void *message)
     command.observed.node = session->node;
     engine_node_seen(session->nodes->o.engine, session->node, (struct str){ 0 });
     session_command(session, &command);
+    session_images_settle(session);
     /* What has started needs its payload no more: now there is room for those of others. */
     if (session->lacks_payloads && link_queued(session->link) == 0)
         engine_node_resend(session->nodes->o.engine, session->node);
@@ -450,6 +451,7 @@ static void on_down(struct link *link, const char *why, void *arg)
         nodes->first = session->next;
     if (session->next != NULL)
         session->next->prev = session->prev;
+    session_images_forget(session);
     mem_free(session);
 }
 
@@ -512,5 +514,5 @@ size_t nodes_connected(const struct nodes *nodes)
 int64_t nodes_skew_ms(const struct nodes *nodes, struct id node)
 {
     const struct session *session = id_map_get(&nodes->by_node, node);
-    return session != NULL ? session->skew_ms : 0;
+    return session != NULL ? session->skew_ms : UNSET;
 }

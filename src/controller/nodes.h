@@ -35,9 +35,6 @@ struct nodes_options {
     void (*on_decided)(void *arg);
     /* A node has obeyed a higher epoch than ours. True: a yet higher one will be claimed for it. */
     bool (*on_newer_epoch)(void *arg, uint64_t obeyed);
-    /* How far a node is with fetching an image; may be NULL. */
-    void (*on_image_progress)(void *arg, struct id node,
-                              const struct image_progress_message *progress);
     void *arg;
 };
 
@@ -63,7 +60,10 @@ struct link *nodes_link(struct nodes *nodes, struct id node);
 /* The run of its agent that tickets for it have to name; none: not known now. */
 struct id nodes_run(const struct nodes *nodes, struct id node);
 size_t nodes_connected(const struct nodes *nodes);
-/* Wall-clock skew of a connected node in ms, its clock minus ours; 0 when not connected. */
+/* Wall-clock skew of a connected node in ms, its clock minus ours; UNSET: not connected. */
 int64_t nodes_skew_ms(const struct nodes *nodes, struct id node);
+/* How far a node is with an image that work there waits for; `detail` is borrowed. False: not known. */
+bool nodes_image_progress(const struct nodes *nodes, struct id node, const struct digest *manifest,
+                          struct image_progress_message *out);
 
 #endif

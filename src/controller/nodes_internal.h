@@ -8,6 +8,14 @@
 
 #include "controller/nodes.h"
 
+/* How far an image is that is fetched for work of the node. */
+struct image_coming {
+    struct digest manifest;
+    enum image_phase phase;
+    int64_t done_bytes, total_bytes;
+    struct buf detail; /* owned */
+};
+
 struct session {
     struct nodes *nodes;
     struct link *link;
@@ -18,6 +26,7 @@ struct session {
     struct id run;       /* of its berth-agentd: what tickets have to name */
     bool lacks_payloads; /* of its newest set: they did not fit into one message */
     int64_t skew_ms;
+    VEC(struct image_coming) coming; /* owned; by node_images.c */
     struct session *next, *prev;
 };
 
@@ -53,6 +62,9 @@ bool session_identify(struct session *session);
 
 void session_image_wanted(struct session *session, const void *message);
 void session_image_progress(struct session *session, const void *message);
+/* Forgets how far images are that nothing waits for any more; all of them. */
+void session_images_settle(struct session *session);
+void session_images_forget(struct session *session);
 void session_open_blob(struct session *session, struct link_stream *stream,
                        const struct stream_header *header);
 

@@ -91,6 +91,19 @@ static void op_metrics(void *arg, struct buf *out)
            (uint64_t)blobs_bytes(server->berthd->blobs));
 }
 
+static int64_t op_clock_skew_ms(void *arg, struct id node)
+{
+    const struct server *server = arg;
+    return nodes_skew_ms(server->berthd->nodes, node);
+}
+
+static bool op_image_progress(void *arg, struct id node, const struct digest *manifest,
+                              struct image_progress_message *out)
+{
+    const struct server *server = arg;
+    return nodes_image_progress(server->berthd->nodes, node, manifest, out);
+}
+
 /* ---- the life of an exchange ------------------------------------------------------------------ */
 
 struct http_request *exchange_http(const struct exchange *exchange)
@@ -683,6 +696,8 @@ enum err server_open(struct berthd *berthd, struct server **out, struct error *e
         .health = op_health,
         .readiness = op_readiness,
         .metrics = op_metrics,
+        .clock_skew_ms = op_clock_skew_ms,
+        .image_progress = op_image_progress,
     };
     enum err rc = http_server_new(berthd->loop, &options, &handler, server, &server->http, e);
     if (rc != ERR_OK)

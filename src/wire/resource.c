@@ -130,6 +130,8 @@ static const struct field node_view_fields[] = {
     { F(I64, allocation_count) },
     { F(I64, drain_remaining_s), .flags = FIELD_UNSET,
       .doc = "then what runs is evicted; absent: no deadline" },
+    { F(I64, clock_skew_ms), .flags = FIELD_UNSET,
+      .doc = "how far its clock is ahead of the controller's; absent: it is not connected" },
     { F(STRUCT_LIST, devices), .schema = &device_view_schema },
     { F(U64, generation), .doc = "of its desired set" },
     { F(U64, version), .flags = FIELD_HIDDEN },
@@ -144,6 +146,18 @@ static const struct field dependency_view_fields[] = {
 };
 static const struct schema dependency_view_schema =
     SCHEMA("Dependency", dependency_view_fields, "what has to end first");
+#undef OF
+
+#define OF struct image_progress_view
+static const struct field image_progress_view_fields[] = {
+    { F(STR, node) },
+    { F(ENUM, phase), .names = &image_phase_names },
+    { F(I64, done_bytes) },
+    { F(I64, total_bytes), .flags = FIELD_SPARSE, .doc = "absent: not known" },
+    { F(STR, detail), .flags = FIELD_SPARSE, .doc = "why it failed" },
+};
+static const struct schema image_progress_view_schema =
+    SCHEMA("ImageProgress", image_progress_view_fields, "how far a node is with an image");
 #undef OF
 
 #define OF struct workload_view
@@ -179,6 +193,8 @@ static const struct field workload_view_fields[] = {
     { F(STRUCT_LIST, depends_on), .schema = &dependency_view_schema, .flags = FIELD_SPARSE },
     { F(STR_LIST, nodes), .flags = FIELD_SPARSE,
       .doc = "of the present attempt, by rank; of ended work, of its last" },
+    { F(STRUCT_LIST, image_progress), .schema = &image_progress_view_schema, .flags = FIELD_SPARSE,
+      .doc = "while it starts, of nodes that fetch its image; a list of workloads has none" },
     { F(DIGEST, image) },
     { F(DIGEST, upload) },
     { F(WALL, submitted) },

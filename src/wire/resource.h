@@ -10,6 +10,7 @@
 #define WIRE_RESOURCE_H
 
 #include "model/state.h"
+#include "wire/link.h"
 #include "wire/schema.h"
 
 /* ---- names for PUBLIC forms ---------------------------------------------------------------- */
@@ -126,6 +127,7 @@ struct node_view {
     int64_t cpu_milli, cpu_used_milli, memory_mib, memory_used_mib;
     int64_t allocation_count;
     int64_t drain_remaining_s; /* UNSET: no deadline */
+    int64_t clock_skew_ms;     /* UNSET: not connected, or not known to who fills this */
     struct device_view_list devices;
     uint64_t generation, version;
 };
@@ -143,6 +145,19 @@ struct dependency_view {
 
 struct dependency_view_list {
     struct dependency_view *items;
+    size_t count;
+};
+
+/* How far a node is with the image of starting work. */
+struct image_progress_view {
+    struct str node;
+    enum image_phase phase;
+    int64_t done_bytes, total_bytes; /* 0: not known */
+    struct str detail;
+};
+
+struct image_progress_view_list {
+    struct image_progress_view *items;
     size_t count;
 };
 
@@ -165,6 +180,7 @@ struct workload_view {
     int64_t time_limit_s, grace_s, retries, fence_after_s;
     struct dependency_view_list depends_on;
     struct str_list nodes; /* names, by rank, of the latest attempt */
+    struct image_progress_view_list image_progress; /* empty: filled by who knows */
     struct digest image, upload;
     struct wall submitted, started, ended;
     int64_t queued_s, running_s; /* how long it has been so; UNSET when it is not */

@@ -275,6 +275,7 @@ void node_view_fill(struct node_view *view, const struct state *state, const str
         .drain_remaining_s = node->r.drain_deadline.ns == 0
                                  ? UNSET
                                  : seconds_between(state->now, node->r.drain_deadline),
+        .clock_skew_ms = UNSET,
         .devices = { arena_new(arena, devices, sizeof(struct device_view)), devices },
         .generation = node->r.generation,
         .version = node->r.version,
