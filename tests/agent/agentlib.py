@@ -84,13 +84,16 @@ def sha(data):
     return hashlib.sha256(data).digest()
 
 
-def payload(args, env=(), cwd="", hostname="", upload_path="", port=0, hosts=(), targets=()):
+def payload(args, **more):
+    """`more`: env, hosts, targets (lists), cwd, hostname, upload_path, port."""
     def text(value):
         value = value if isinstance(value, bytes) else value.encode()
         return struct.pack("<I", len(value)) + value
-    head = struct.pack("<7I", 0x50475242, 1, len(args), len(env), len(hosts), len(targets), port)
-    return head + b"".join(text(s) for s in
-                           [cwd, hostname, upload_path, *args, *env, *hosts, *targets])
+    lists = [args, more.pop("env", ()), more.pop("hosts", ()), more.pop("targets", ())]
+    head = struct.pack("<7I", 0x50475242, 1, *map(len, lists), more.pop("port", 0))
+    texts = [more.pop(name, "") for name in ("cwd", "hostname", "upload_path")]
+    assert not more, more
+    return head + b"".join(text(s) for s in sum(map(list, lists), texts))
 
 
 class Grant:
@@ -145,12 +148,13 @@ def signed_set(key, node, epoch, generation, grants):
     return body + key.sign(body)
 
 
-def ticket(node, kind, grant_or_volume, tenant, data, tty=False, attempt=0, key=None, epoch=None):
-    """For a Node, in the run that its agentd has told last."""
-    body = struct.pack("<II", 0x54475242, 1) + wire_id(node.node) + struct.pack("<Q", node.epoch if epoch is None else epoch)
-    body += wire_id(node.peer.run) + wire_id(new_id()) + wire_id(grant_or_volume) + wire_id(tenant)
-    body += struct.pack("<IIII", kind | int(tty) << 8, attempt, UID_BASE, 65536) + sha(data)
-    return body + (key or node.key).sign(body)
+def ticket(node, kind, object_, tenant, data, **other):
+    """For an allocation or a volume of a Node, in the run that its agentd has told last, unless told otherwise."""
+    how = {"tty": False, "attempt": 0, "key": node.key, "epoch": node.epoch, **other}
+    body = struct.pack("<II", 0x54475242, 1) + wire_id(node.node) + struct.pack("<Q", how["epoch"])
+    body += wire_id(node.peer.run) + wire_id(new_id()) + wire_id(object_) + wire_id(tenant)
+    body += struct.pack("<IIII", kind | int(how["tty"]) << 8, how["attempt"], UID_BASE, 65536) + sha(data)
+    return body + how["key"].sign(body)
 
 
 def contact(key, node, epoch, generation, challenge):

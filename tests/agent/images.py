@@ -6,22 +6,32 @@ import subprocess
 from agentlib import (END, EXITED, RUNNING, WAITING, Grant, id_text, make_rootfs, oci_layout, sh, sha, tap)
 
 
+TENANT = b"T" * 16
+
+
 def test_images(n):
     """Image roots: fetched by the other half, shared by digest, written by nobody but their tenant."""
-    tenant = b"T" * 16
     root, layout = os.path.join(n.dir, "image-root"), os.path.join(n.dir, "layout")
     make_rootfs(root)
     os.unlink(os.path.join(root, "data/kmsg"))
     with open(os.path.join(root, "etc/from-image"), "w", encoding="ascii") as f:
         f.write("image\n")
     image = oci_layout(layout, root)
+    check_use(n, image, layout)
+    check_foreign(n, image)
+    check_spoiled(n, root)
+    check_upload(n, image)
+    check_remains(n, image)
+
+
+def check_use(n, image, layout):
     g = sh("cat /etc/from-image; id -u; echo mine >/etc/from-image; cat /etc/from-image; ls -ln /bin/busybox",
            image=image)
     n.want(g)
     entry = n.peer.wait_state(g, WAITING)
     tap.check(entry is not None and "image" in entry.reason, "a grant waits for its image", entry)
     tap.check(n.peer.until(lambda: (image, 0) in n.peer.needs), "which is asked for", n.peer.needs)
-    n.peer.image_ready(image, 0, tenant, layout)
+    n.peer.image_ready(image, 0, TENANT, layout)
     entry = n.peer.wait_state(g, EXITED)
     out, err, _ = n.spool(g)
     tap.check(entry is not None and entry.exit_code == 0, "it runs on the image", (entry, err))
@@ -29,6 +39,9 @@ def test_images(n):
     tap.check(b" 0 " in out, "files belong to its own uid 0", out)
     _, out, _ = n.run("/bin/cat", "/etc/from-image", image=image)
     tap.check(out == b"image\n", "the next one sees the image as it was", out)
+
+
+def check_foreign(n, image):
     other = Grant(["/bin/true"], image=image, tenant=b"V" * 16)
     other.uid_base += 65536
     n.want(other)
@@ -38,11 +51,16 @@ def test_images(n):
     entry = n.peer.wait_state(other, EXITED)
     tap.check(entry is not None and END[entry.end] == "start_failed" and "said no" in entry.reason,
               "an image that cannot be had fails what waits for it", entry)
-    def kept():
-        return sorted(f + "/" + name for f in ("images", "blobs", "layers", "permits/" + id_text("ten_", tenant), "tmp")
-                      for name in os.listdir(os.path.join(n.state, "images", f)))
 
-    before = kept()
+
+def kept(n):
+    return sorted(f + "/" + name for f in ("images", "blobs", "layers", "permits/" + id_text("ten_", TENANT), "tmp")
+                  for name in os.listdir(os.path.join(n.state, "images", f)))
+
+
+def check_spoiled(n, root):
+    """What comes in an image's place, and is another, is refused and leaves nothing."""
+    before = kept(n)
     another = os.path.join(n.dir, "another")
     with open(os.path.join(root, "etc/from-another"), "w", encoding="ascii") as f:
         f.write("image\n")
@@ -61,12 +79,14 @@ def test_images(n):
         wrong = sh("true", image=digest)
         n.want(wrong)
         n.peer.wait_state(wrong, WAITING)
-        n.peer.image_ready(digest, 0, tenant, path)
+        n.peer.image_ready(digest, 0, TENANT, path)
         entry = n.peer.wait_state(wrong, EXITED)
         tap.check(entry is not None and "digest" in entry.reason, "%s does not do" % what, entry)
-        n.peer.until(lambda: kept() == before, 10)
-        tap.check(kept() == before, "and nothing of it stays", (before, kept()))
+        n.peer.until(lambda: kept(n) == before, 10)
+        tap.check(kept(n) == before, "and nothing of it stays", (before, kept(n)))
 
+
+def check_upload(n, image):
     work = os.path.join(n.dir, "upload")
     os.makedirs(work)
     with open(os.path.join(work, "code.sh"), "w", encoding="ascii") as f:
@@ -79,10 +99,13 @@ def test_images(n):
               upload_path="/work")
     n.want(g)
     tap.check(n.peer.until(lambda: (upload, 1) in n.peer.needs), "an upload is asked for")
-    n.peer.image_ready(upload, 1, tenant, tar)
+    n.peer.image_ready(upload, 1, TENANT, tar)
     entry = n.peer.wait_state(g, EXITED)
     tap.check(n.spool(g)[0] == b"uploaded\ncode.sh\nnew\n", "and mounted, writable, where it was asked for",
               (entry, n.spool(g)))
+
+
+def check_remains(n, image):
     mounts = open("/proc/self/mountinfo", encoding="utf-8").read()
     tap.check(n.dir not in mounts and n.run_dir not in mounts, "no mount is left")
     name = "b" * 32

@@ -396,10 +396,11 @@ class Box:
             headers["Authorization"] = "Bearer " + token
         return headers
 
-    def api(self, method, path, body=None, token=None, headers=None, via=None, timeout=30, connection=None):
-        """One request; with a token over TLS, else as root over the unix socket."""
-        own = connection is None
-        c = connection or self.connection(via or ("unix" if token is None else "tls"), timeout)
+    def api(self, method, path, body=None, token=None, headers=None, **how):
+        """One request; with a token over TLS, else as root over the unix socket. `how`: via and timeout of a
+        connection of its own, or the connection."""
+        own = "connection" not in how
+        c = self.connection(**{"via": "unix" if token is None else "tls", **how}) if own else how["connection"]
         headers = self.headers(token, headers)
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
@@ -460,14 +461,15 @@ class Box:
 
     # ---- the command line
 
-    def cli(self, *args, token=None, check=False, server=None, timeout=60, cwd=None, input=b"", env=None):
+    def cli(self, *args, token=None, check=False, server=None, env=None, **how):
+        """The program's end. `how`: input, cwd and timeout, as of subprocess.run."""
         environment = {"PATH": os.environ["PATH"], "HOME": self.dir, "LC_ALL": "C.UTF-8",
                        "BERTH_SERVER": server or "unix:" + self.socket}
         if token is not None:
             environment["BERTH_TOKEN"] = token
         environment.update(env or {})
-        done = subprocess.run([self.program("berth"), *args], env=environment, input=input, cwd=cwd,
-                              capture_output=True, check=False, timeout=timeout)
+        done = subprocess.run([self.program("berth"), *args], env=environment, capture_output=True, check=False,
+                              **{"input": b"", "timeout": 60, **how})
         if check and done.returncode != 0:
             raise RuntimeError("berth %s: %d %s" % (" ".join(args), done.returncode, done.stderr))
         return done
