@@ -58,7 +58,7 @@ static void begin_body(struct channel *channel)
         return;
     }
     channel->phase = CHANNEL_BODY;
-    set_deadline(channel, request->is_held ? 0 : request->body_timeout_ms);
+    set_deadline(channel, request->body_timeout_ms);
     if (head->expects_continue)
         conn_send_always(channel->conn, "HTTP/1.1 100 Continue\r\n\r\n", 25);
     if (head->framing == HTTP_FRAMING_LENGTH && request->sink.on_chunk == NULL)
@@ -206,9 +206,8 @@ static bool is_reading(const struct channel *channel)
     switch (channel->phase) {
     case CHANNEL_IDLE:
     case CHANNEL_HEAD:
-        return true;
     case CHANNEL_BODY:
-        return !channel->request->is_held;
+        return true;
     case CHANNEL_ANSWER:
     case CHANNEL_CLOSED:
         break;
@@ -319,26 +318,6 @@ void http_finish(struct http_request *request)
         conn_resume(channel->conn);
     else if (channel->has_ended)
         conn_finish(channel->conn);
-}
-
-void http_request_hold_body(struct http_request *request)
-{
-    struct channel *channel = request->channel;
-    request->is_held = true;
-    if (channel->phase != CHANNEL_BODY)
-        return;
-    set_deadline(channel, 0);
-    conn_pause(channel->conn);
-}
-
-void http_request_release_body(struct http_request *request)
-{
-    struct channel *channel = request->channel;
-    request->is_held = false;
-    if (channel->phase != CHANNEL_BODY)
-        return;
-    set_deadline(channel, request->body_timeout_ms);
-    conn_resume(channel->conn);
 }
 
 struct conn *http_upgrade(struct http_request *request, const struct http_pair *fields,

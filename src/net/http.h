@@ -94,14 +94,10 @@ size_t http_request_query_count(const struct http_request *request);
 struct http_pair http_request_query(const struct http_request *request, size_t index);
 struct str http_request_target(const struct http_request *request); /* raw, as it came */
 /* Names are lower-case. Those that may not repeat (RFC 9110, ours: authorization) did not. */
-size_t http_request_field_count(const struct http_request *request);
-struct http_pair http_request_field_at(const struct http_request *request, size_t index);
 /* The first of that lower-case name; data NULL: absent. */
 struct str http_request_field(const struct http_request *request, const char *name);
 struct str http_request_body(const struct http_request *request); /* empty until on_request */
 const struct conn_peer *http_request_peer(const struct http_request *request);
-struct http_server *http_request_server(const struct http_request *request);
-struct loop *http_request_loop(const struct http_request *request);
 
 /* --- Its life. --- */
 
@@ -129,11 +125,8 @@ struct http_body_sink {
     void (*on_chunk)(struct http_request *request, struct str bytes, void *arg);
     void *arg; /* borrowed */
 };
-/* Also without body timeout: instead, every 64 KiB must come within it while not held. */
+/* Also without body timeout: instead, every 64 KiB must come within it. */
 void http_request_stream_body(struct http_request *request, const struct http_body_sink *sink);
-/* Back-pressure: no chunk comes between hold and release. */
-void http_request_hold_body(struct http_request *request);
-void http_request_release_body(struct http_request *request);
 
 /* --- Its answer. One of http_respond, http_stream_start, http_feed_start, http_upgrade. --- */
 

@@ -42,7 +42,6 @@ struct http_request {
     uint64_t body_mark; /* body_seen when a streamed body's deadline was last moved */
     int64_t body_timeout_ms;
     struct http_body_sink sink; /* on_chunk NULL: gathered in `body` */
-    bool is_held;
     bool is_body_complete;
 
     void *user;

@@ -104,17 +104,6 @@ struct str http_request_target(const struct http_request *request)
     return request->head.target;
 }
 
-size_t http_request_field_count(const struct http_request *request)
-{
-    return request->head.fields.count;
-}
-
-struct http_pair http_request_field_at(const struct http_request *request, size_t index)
-{
-    assert(index < request->head.fields.count);
-    return request->head.fields.items[index];
-}
-
 struct str http_request_field(const struct http_request *request, const char *name)
 {
     return http_head_field(&request->head, name);
@@ -128,16 +117,6 @@ struct str http_request_body(const struct http_request *request)
 const struct conn_peer *http_request_peer(const struct http_request *request)
 {
     return conn_peer(request->channel->conn);
-}
-
-struct http_server *http_request_server(const struct http_request *request)
-{
-    return request->channel->server;
-}
-
-struct loop *http_request_loop(const struct http_request *request)
-{
-    return request->channel->server->loop;
 }
 
 void http_request_set_user(struct http_request *request, void *user,

@@ -108,46 +108,6 @@ static void test_upload(void **state)
     close(fd);
 }
 
-static void test_upload_back_pressure(void **state)
-{
-    (void)state;
-    AUTO(buf) struct buf answer = { 0 };
-    enum { BODY = 30 * 1024 * 1024 };
-    char *block = mem_new(65536, 1);
-    fixture.is_held = true;
-    int fd = request("POST /upload HTTP/1.1\r\n" HOST "Content-Length: 31457280\r\n\r\n");
-    size_t sent = 0;
-    /* Until nothing more is taken for a while: longer than the body's deadline. */
-    int64_t quiet_ms = now_ms();
-    while (now_ms() - quiet_ms < INT64_C(2) * TEST_TIMEOUT_MS) {
-        ssize_t count = send(fd, block, 65536, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (count > 0) {
-            sent += (size_t)count;
-            quiet_ms = now_ms();
-        }
-        turn(loop, 1);
-    }
-    CHECK("held", fixture.uploaded.size <= 80 * KIB);
-    CHECK("the kernel's buffers bound it", sent < BODY);
-    CHECK("not timed out meanwhile", fixture.gone_count == 0);
-    TURN_UNTIL(loop, fixture.uploaded.size > 0);
-    fixture.is_held = false;
-    struct http_request *held = NULL;
-    for (uint32_t generation = 1; held == NULL && generation < 10; generation++)
-        held = http_find(fixture.server, (struct http_ref){ 0, generation });
-    CHECK("found", held != NULL);
-    http_request_release_body(held);
-    while (sent < BODY) {
-        size_t size = MIN_OF((size_t)65536, BODY - sent);
-        CHECK("sent", client_send(loop, fd, block, size));
-        sent += size;
-    }
-    CHECK("answered", client_read_until(loop, fd, &answer, "[POST]<upload>{}"));
-    CHECK("all of it", fixture.uploaded.size == BODY);
-    mem_free(block);
-    close(fd);
-}
-
 static void test_upload_client_leaves(void **state)
 {
     (void)state;
@@ -351,7 +311,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_download_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_download_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_upload, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_upload_back_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_upload_client_leaves, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_feed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_feed_client_leaves, set_up, tear_down),
