@@ -352,11 +352,6 @@ void link_stream_set_events(struct link_stream *stream, const struct link_stream
     stream->arg = arg;
 }
 
-struct link *link_stream_link(const struct link_stream *stream)
-{
-    return stream->link;
-}
-
 size_t link_stream_room(const struct link_stream *stream)
 {
     size_t room = conn_room(stream->link->conn);
@@ -680,7 +675,7 @@ static void on_timer(void *arg)
     static const char payload[8] = { 0 };
     struct link *link = arg;
     int64_t interval_ms = link->options.keepalive_ms;
-    int64_t silence_ms = link_silence_ms(link);
+    int64_t silence_ms = (loop_now(link->loop).ns - link->last_received.ns) / NS_PER_MS;
     if (silence_ms >= interval_ms * KEEPALIVE_TRIES) {
         link_abort(link, "no sign of life from the peer");
         return;
@@ -814,20 +809,4 @@ struct link *link_dial(struct loop *loop, const struct conn_dial_options *dial,
 const struct conn_peer *link_peer(const struct link *link)
 {
     return conn_peer(link->conn);
-}
-
-void *link_arg(const struct link *link)
-{
-    return link->arg;
-}
-
-void link_set_events(struct link *link, const struct link_events *events, void *arg)
-{
-    link->events = events;
-    link->arg = arg;
-}
-
-int64_t link_silence_ms(const struct link *link)
-{
-    return (loop_now(link->loop).ns - link->last_received.ns) / NS_PER_MS;
 }

@@ -59,8 +59,6 @@ struct link *link_dial(struct loop *loop, const struct conn_dial_options *dial,
                        const struct link_options *options, const struct link_events *events,
                        void *arg);
 const struct conn_peer *link_peer(const struct link *link);
-void *link_arg(const struct link *link);
-void link_set_events(struct link *link, const struct link_events *events, void *arg);
 
 /* Queues a copy. ERR_LIMIT: no room now, or larger than LINK_MESSAGE_MAX. ERR_UNAVAILABLE: down. */
 MUST_CHECK enum err link_send(struct link *link, uint16_t type, struct str payload);
@@ -68,7 +66,6 @@ MUST_CHECK enum err link_send(struct link *link, uint16_t type, struct str paylo
 void link_set_message_max(struct link *link, size_t bytes);
 size_t link_queued(const struct link *link);       /* bytes of messages unsent */
 size_t link_stream_count(const struct link *link); /* open ones that the peer opened */
-int64_t link_silence_ms(const struct link *link);  /* since anything came */
 /* Sends what is queued, then ends; on_down follows. */
 void link_close(struct link *link, const char *why);
 /* Ends now; on_down follows at the end of the round. */
@@ -93,7 +90,6 @@ struct link_stream *link_stream_open(struct link *link, struct str header,
                                      const struct link_stream_events *events, void *arg);
 void link_stream_set_events(struct link_stream *stream, const struct link_stream_events *events,
                             void *arg);
-struct link *link_stream_link(const struct link_stream *stream);
 /* Takes as much as window and queue allow, and says how much; on_room follows when it was not all. */
 size_t link_stream_write(struct link_stream *stream, struct str bytes);
 size_t link_stream_room(const struct link_stream *stream);
