@@ -678,14 +678,3 @@ void http_client_event_done(struct http_client_event *event)
     buf_done(&event->event);
     buf_done(&event->data);
 }
-
-enum err http_client_take_fd(struct http_client_response *response, int *out, struct buf *rest,
-                             struct error *e)
-{
-    struct http_client *client = response->client;
-    if (client->stream != NULL || response->parser.status_code != 101)
-        return err_set(e, ERR_INVALID, "the connection was not upgraded, or is not a unix socket");
-    buf_add_str(rest, buf_str(&response->rest));
-    *out = fd_take(&client->fd);
-    return ERR_OK;
-}

@@ -84,8 +84,4 @@ MUST_CHECK enum err http_client_read_event(struct http_client_response *response
                                            struct http_client_event *event, struct error *e);
 void http_client_event_done(struct http_client_event *event);
 
-/* After a 101: the raw descriptor, yours, with bytes that came after the head. Unix sockets only. */
-MUST_CHECK enum err http_client_take_fd(struct http_client_response *response, int *out,
-                                        struct buf *rest, struct error *e);
-
 #endif

@@ -26,36 +26,11 @@ static const struct http_handler handler = {
     .on_request = client_test_on_request,
 };
 
-static size_t echo_data(struct conn *conn, struct str data, void *arg)
-{
-    (void)arg;
-    conn_send_always(conn, data.data, data.size);
-    return data.size;
-}
-
-static void ignore_close(struct conn *conn, const char *why, void *arg)
-{
-    (void)conn;
-    (void)why;
-    (void)arg;
-}
-
-static const struct conn_events upgraded_events = {
-    .on_data = echo_data,
-    .on_close = ignore_close,
-};
-
 static void client_test_on_request(struct http_request *request, void *arg)
 {
     struct str name = first_segment(request);
     last_peer = *http_request_peer(request);
-    if (str_is(name, "upgrade")) {
-        struct http_pair fields[] = { { STR("Upgrade"), STR("echo") },
-                                      { STR("Connection"), STR("Upgrade") } };
-        struct conn *conn = http_upgrade(request, fields, COUNT_OF(fields));
-        conn_set_events(conn, &upgraded_events, NULL);
-        conn_send_always(conn, "welcome", 7);
-    } else if (str_is(name, "events")) {
+    if (str_is(name, "events")) {
         http_feed_start(request, &(struct http_response){ .status = 200 }, 65536);
         for (int i = 1; i <= 3; i++) {
             AUTO(buf) struct buf event = { 0 };
@@ -370,40 +345,6 @@ static void test_events(void **state)
     http_client_event_done(&event);
 }
 
-static void test_upgrade(void **state)
-{
-    (void)state;
-    struct error e;
-    AUTO(http_client) struct http_client *client = unix_client();
-    AUTO(buf) struct buf rest = { 0 };
-    struct http_client_response *response = NULL;
-    struct http_client_field fields[] = { { STR("Connection"), STR("Upgrade") },
-                                          { STR("Upgrade"), STR("echo") } };
-    struct http_client_request get = {
-        .method = "GET",
-        .target = STR("/upgrade"),
-        .fields = fields,
-        .field_count = COUNT_OF(fields),
-    };
-    CHECK_OK("send", http_client_send(client, &get, &response, &e), &e);
-    CHECK("status", http_client_status(response) == 101);
-    AUTO(fd) int fd = -1;
-    CHECK_OK("take", http_client_take_fd(response, &fd, &rest, &e), &e);
-    http_client_response_free(response);
-    CHECK_OK("blocking", fd_set_nonblock(fd, false, &e), &e);
-    char bytes[16];
-    while (rest.size < 7) {
-        ssize_t got = read(fd, bytes, sizeof(bytes));
-        CHECK("welcome", got > 0);
-        buf_add(&rest, bytes, (size_t)got);
-    }
-    CHECK("welcome", str_is(buf_str(&rest), "welcome"));
-    CHECK("write", write(fd, "echo", 4) == 4);
-    size_t got = 0;
-    CHECK_OK("echo", fd_read_full(fd, bytes, 4, &got, &e), &e);
-    CHECK("echo", got == 4 && memcmp(bytes, "echo", 4) == 0);
-}
-
 static void test_bad_requests_stay_here(void **state)
 {
     (void)state;
@@ -527,7 +468,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_uploads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_download, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_events, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_upgrade, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_requests_stay_here, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_server_that_does_not_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_answers_of_others, set_up, tear_down),
