@@ -341,18 +341,6 @@ void conn_send_always(struct conn *conn, const void *bytes, size_t size)
     loop_task_queue(conn->loop, &conn->task);
 }
 
-enum err conn_send(struct conn *conn, const void *bytes, size_t size)
-{
-    if (conn->state != CONN_OPEN)
-        return ERR_UNAVAILABLE;
-    if (size > conn_room(conn)) {
-        conn_want_room(conn);
-        return ERR_LIMIT;
-    }
-    conn_send_always(conn, bytes, size);
-    return ERR_OK;
-}
-
 void conn_finish(struct conn *conn)
 {
     if (conn->state != CONN_OPEN)

@@ -43,7 +43,7 @@ struct conn_events {
     size_t (*on_data)(struct conn *conn, struct str data, void *arg);
     /* The peer will send no more; it may still read. NULL: the connection is closed after its queue. */
     void (*on_end)(struct conn *conn, void *arg);
-    /* The queue fell to its low mark after conn_send had found no room. May be NULL. */
+    /* The queue fell to its low mark after conn_want_room. May be NULL. */
     void (*on_room)(struct conn *conn, void *arg);
     /* A deadline passed. NULL, or for CONN_DEADLINE_WRITE: the connection is cut. */
     void (*on_deadline)(struct conn *conn, void *arg);
@@ -58,13 +58,14 @@ struct loop *conn_loop(const struct conn *conn);
 
 /* What waits unsent is at most `high` bytes; on_room comes at `high / 4`. */
 void conn_set_queue(struct conn *conn, size_t high);
-/* Appends all or nothing. ERR_LIMIT: no room now. ERR_UNAVAILABLE: closing. */
-MUST_CHECK enum err conn_send(struct conn *conn, const void *bytes, size_t size);
-/* Appends beyond the mark: for small things that must go out (an answer, an error, a ping). */
+/*
+ * Appends, beyond the mark too: small things (an answer, an error, a ping) must go out, and the
+ * rest is for the caller to cut to conn_room. Nothing once it is closing.
+ */
 void conn_send_always(struct conn *conn, const void *bytes, size_t size);
-size_t conn_room(const struct conn *conn);   /* bytes conn_send takes now */
+size_t conn_room(const struct conn *conn);   /* bytes up to the mark */
 size_t conn_queued(const struct conn *conn); /* bytes not yet handed to the kernel */
-/* Asks for on_room as a refused conn_send does; it comes at once when there is room already. */
+/* Asks for on_room; it comes at once when there is room already. */
 void conn_want_room(struct conn *conn);
 
 /* Back-pressure: while paused nothing is read, beyond what has come already. */
@@ -103,8 +104,6 @@ MUST_CHECK enum err listener_open(struct loop *loop, const struct listener_optio
                                   struct listener **out, struct error *e);
 uint16_t listener_port(const struct listener *listener);
 size_t listener_conn_count(const struct listener *listener); /* accepted and not yet closed */
-/* Replaces the context for connections to come (a renewed certificate). */
-void listener_set_tls(struct listener *listener, struct tls_context *tls);
 /* Stops accepting; connections live on. Removes the unix socket. */
 void listener_close(struct listener *listener);
 DEFINE_CLEANUP(listener, struct listener *, listener_close)

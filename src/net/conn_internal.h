@@ -32,7 +32,7 @@ struct conn {
     enum conn_state state;
     bool is_paused;
     bool has_ended;     /* the peer sends no more */
-    bool wants_room;    /* conn_send found none */
+    bool wants_room;    /* conn_want_room asked for it */
     bool shows_kept;    /* the task shows kept bytes again */
     bool reads_in_task; /* and reads, without waiting for the level to say so */
     bool wants_write;   /* the handshake or a read waits for room in the socket */

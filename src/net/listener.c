@@ -238,8 +238,10 @@ enum err listener_open(struct loop *loop, const struct listener_options *options
         listener_free(listener);
         return rc;
     }
-    if (options->tls != NULL)
-        listener_set_tls(listener, options->tls);
+    if (options->tls != NULL) {
+        tls_context_ref(options->tls);
+        listener->tls = options->tls;
+    }
     *out = listener;
     return ERR_OK;
 }
@@ -252,13 +254,6 @@ uint16_t listener_port(const struct listener *listener)
 size_t listener_conn_count(const struct listener *listener)
 {
     return listener->conn_count;
-}
-
-void listener_set_tls(struct listener *listener, struct tls_context *tls)
-{
-    tls_context_ref(tls);
-    tls_context_free(listener->tls);
-    listener->tls = tls;
 }
 
 void listener_close(struct listener *listener)

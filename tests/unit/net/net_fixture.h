@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/conn.h"
 #include "net/loop.h"
 #include "os/clock.h"
 #include "unit/test.h"
@@ -31,6 +32,17 @@ static inline void turn(struct loop *loop, int wait_ms)
 {
     struct error e;
     CHECK_OK("turn", loop_turn(loop, wait_ms, &e), &e);
+}
+
+/* Appends all, or nothing when that is more than there is room for; on_room tells of more. */
+static inline bool send_within_room(struct conn *conn, const void *bytes, size_t size)
+{
+    if (size > conn_room(conn)) {
+        conn_want_room(conn);
+        return false;
+    }
+    conn_send_always(conn, bytes, size);
+    return true;
 }
 
 /* Turns the loop until the condition holds; fails the test when it never does. */

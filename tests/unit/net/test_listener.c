@@ -234,7 +234,7 @@ static void test_write_deadline(void **state)
     int fd = connect_unix();
     TURN_UNTIL(loop, owner.conn != NULL);
     conn_set_write_timeout(owner.conn, 100);
-    while (conn_send(owner.conn, block, sizeof(block)) == ERR_OK)
+    while (send_within_room(owner.conn, block, sizeof(block)))
         turn(loop, 0);
     CHECK("bounded", conn_queued(owner.conn) <= 256 * KIB);
     CHECK("beyond the bound, for small things only",
@@ -256,7 +256,7 @@ static void test_room_and_finish(void **state)
     int fd = connect_unix();
     TURN_UNTIL(loop, owner.conn != NULL);
     size_t sent = 0;
-    while (conn_send(owner.conn, block, sizeof(block)) == ERR_OK) {
+    while (send_within_room(owner.conn, block, sizeof(block))) {
         sent += sizeof(block);
         turn(loop, 0);
     }
@@ -267,7 +267,7 @@ static void test_room_and_finish(void **state)
     }
     CHECK("room is told once", owner.room_count == 1);
     conn_finish(owner.conn);
-    CHECK("closing takes nothing", conn_send(owner.conn, "x", 1) == ERR_UNAVAILABLE);
+    conn_send_always(owner.conn, "x", 1); /* closing takes nothing: the size below tells */
     CHECK("all of the queue comes", client_read_to_end(loop, fd, &got, PATIENCE_MS));
     CHECK("all of it", got.size == sent);
     close(fd);
