@@ -266,7 +266,7 @@ enum err websocket_accept(struct http_request *request, const struct websocket_o
 
 /* --- Sending. --- */
 
-size_t websocket_room(const struct websocket *socket)
+static size_t room_of(const struct websocket *socket)
 {
     size_t room = conn_room(socket->conn);
     return room > FRAME_OVERHEAD ? room - FRAME_OVERHEAD : 0;
@@ -276,7 +276,7 @@ enum err websocket_send(struct websocket *socket, struct str bytes, bool is_text
 {
     if (conn_is_closing(socket->conn) || wslay_event_get_close_sent(socket->wslay))
         return ERR_UNAVAILABLE;
-    if (bytes.size > websocket_room(socket)) {
+    if (bytes.size > room_of(socket)) {
         socket->wants_room = true;
         conn_want_room(socket->conn);
         return ERR_LIMIT;

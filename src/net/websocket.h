@@ -33,7 +33,6 @@ MUST_CHECK enum err websocket_accept(struct http_request *request,
                                      struct websocket **out, struct error *e);
 /* ERR_LIMIT: no room now. ERR_UNAVAILABLE: closing. */
 MUST_CHECK enum err websocket_send(struct websocket *socket, struct str bytes, bool is_text);
-size_t websocket_room(const struct websocket *socket);
 /* Back-pressure on what the client sends; a few messages that have come already may still follow. */
 void websocket_pause(struct websocket *socket);
 void websocket_resume(struct websocket *socket);
