@@ -47,28 +47,13 @@ enum err fd_write_full(int fd, const void *bytes, size_t size, struct error *e)
     return ERR_OK;
 }
 
-/* Both kinds of flags have the same get, change, set shape. */
-static enum err change_flag(int fd, const int commands[2], int flag, bool is_set)
-{
-    int flags = fcntl(fd, commands[0]);
-    if (flags < 0)
-        return ERR_IO;
-    int wanted = is_set ? flags | flag : flags & ~flag;
-    return wanted == flags || fcntl(fd, commands[1], wanted) == 0 ? ERR_OK : ERR_IO;
-}
-
 enum err fd_set_nonblock(int fd, bool is_nonblock, struct error *e)
 {
-    static const int commands[2] = { F_GETFL, F_SETFL };
-    enum err rc = change_flag(fd, commands, O_NONBLOCK, is_nonblock);
-    return rc == ERR_OK ? rc : err_errno(e, "set O_NONBLOCK");
-}
-
-enum err fd_set_cloexec(int fd, bool is_cloexec, struct error *e)
-{
-    static const int commands[2] = { F_GETFD, F_SETFD };
-    enum err rc = change_flag(fd, commands, FD_CLOEXEC, is_cloexec);
-    return rc == ERR_OK ? rc : err_errno(e, "set FD_CLOEXEC");
+    int flags = fcntl(fd, F_GETFL);
+    int wanted = is_nonblock ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+    if (flags < 0 || (wanted != flags && fcntl(fd, F_SETFL, wanted) != 0))
+        return err_errno(e, "set O_NONBLOCK");
+    return ERR_OK;
 }
 
 enum err fd_pipe(int ends[2], struct error *e)

@@ -23,7 +23,6 @@ MUST_CHECK enum err fd_read_full(int fd, void *out, size_t size, size_t *got, st
 MUST_CHECK enum err fd_write_full(int fd, const void *bytes, size_t size, struct error *e);
 
 MUST_CHECK enum err fd_set_nonblock(int fd, bool is_nonblock, struct error *e);
-MUST_CHECK enum err fd_set_cloexec(int fd, bool is_cloexec, struct error *e);
 
 /* A close-on-exec pipe: ends[0] is read from, ends[1] written to. Both are yours. */
 MUST_CHECK enum err fd_pipe(int ends[2], struct error *e);

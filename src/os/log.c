@@ -225,9 +225,6 @@ static void line_value(struct line *line, const struct log_field *field, bool is
         (void)snprintf(number, sizeof(number), "%" PRId64, field->number);
         line_text(line, number);
         break;
-    case LOG_KIND_BOOL:
-        line_text(line, field->number != 0 ? "true" : "false");
-        break;
     }
 }
 

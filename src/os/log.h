@@ -40,7 +40,7 @@ struct log_options {
 void log_init(const struct log_options *options);
 bool log_level_parse(struct str name, enum log_level *out); /* "debug", "info", ... */
 
-enum log_kind { LOG_KIND_STR, LOG_KIND_INT, LOG_KIND_BOOL };
+enum log_kind { LOG_KIND_STR, LOG_KIND_INT };
 
 struct log_field {
     const char *name; /* snake_case; a literal */
@@ -63,11 +63,6 @@ struct log_field {
     (struct log_field)                                                                             \
     {                                                                                              \
         (name), LOG_KIND_INT, { NULL, 0 }, (int64_t)(value)                                        \
-    }
-#define LOG_BOOL(name, value)                                                                      \
-    (struct log_field)                                                                             \
-    {                                                                                              \
-        (name), LOG_KIND_BOOL, { NULL, 0 }, (value) ? 1 : 0                                        \
     }
 /* The text of a struct error *. */
 #define LOG_ERR(e) LOG_STR("error", (e)->text)

@@ -65,7 +65,6 @@ static void test_failures_are_told(void **state)
     assert_string_equal(e.text, "read: Bad file descriptor");
     CHECK("write", fd_write_full(-1, &byte, 1, &e) == ERR_IO);
     CHECK("nonblock", fd_set_nonblock(-1, true, &e) == ERR_IO);
-    CHECK("cloexec", fd_set_cloexec(-1, true, &e) == ERR_IO);
     AUTO(fd) int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     CHECK("a full device", fd_write_full(full, &byte, 1, &e) == ERR_IO);
     assert_string_equal(e.text, "write: No space left on device");
@@ -80,10 +79,6 @@ static void test_flags(void **state)
     CHECK("is on", (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
     CHECK_OK("off", fd_set_nonblock(fd, false, &e), &e);
     CHECK("is off", (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0);
-    CHECK_OK("off", fd_set_cloexec(fd, false, &e), &e);
-    CHECK("is off", (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0);
-    CHECK_OK("on", fd_set_cloexec(fd, true, &e), &e);
-    CHECK("is on", (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
 }
 
 int main(void)

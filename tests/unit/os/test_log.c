@@ -65,14 +65,14 @@ static void test_json(void **state)
     (void)state;
     AUTO(capture) struct capture capture = capture_start(LOG_FORMAT_JSON, 0);
     struct error e = { .text = "open \"x\": no" };
-    log_warning("node lost", LOG_STR("node", "n1"), LOG_INT("wait_ms", -5), LOG_BOOL("again", true),
+    log_warning("node lost", LOG_STR("node", "n1"), LOG_INT("wait_ms", -5),
                 LOG_SLICE("part", ((struct str){ "abcdef", 3 })), LOG_ERR(&e));
     log_error("alone");
     const char *text = capture_text(&capture);
     CHECK("starts with the time", strncmp(text, "{\"time\":\"20", 11) == 0);
     CHECK(text,
           strstr(text, "Z\",\"level\":\"warning\",\"program\":\"test\",\"message\":\"node lost\","
-                       "\"node\":\"n1\",\"wait_ms\":-5,\"again\":true,\"part\":\"abc\","
+                       "\"node\":\"n1\",\"wait_ms\":-5,\"part\":\"abc\","
                        "\"error\":\"open \\\"x\\\": no\"}\n") != NULL);
     CHECK("fields may be absent", strstr(text, "\"level\":\"error\",\"program\":\"test\","
                                                "\"message\":\"alone\"}\n") != NULL);
