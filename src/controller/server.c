@@ -260,8 +260,8 @@ static bool key_replay(struct exchange *exchange)
         return false;
     const struct store_answer *answer = engine_pending_answer(berthd->engine, &exchange->key);
     if (answer == NULL) {
-        enum err rc = query_answer(berthd->query, number, &exchange->key, clock_wall(),
-                                   &exchange->arena, &stored, &e);
+        const struct answer_lookup lookup = { number, exchange->key, clock_wall() };
+        enum err rc = query_answer(berthd->query, &lookup, &exchange->arena, &stored, &e);
         if (rc == ERR_NOT_FOUND)
             return false;
         if (rc != ERR_OK) {

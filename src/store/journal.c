@@ -82,7 +82,7 @@ static bool cut_id(struct str *bytes, struct id *out)
     return cut_u64(bytes, &out->hi) && cut_u64(bytes, &out->lo);
 }
 
-bool journal_decode(struct str *bytes, struct store_row *out)
+static bool cut_row(struct str *bytes, struct store_row *out)
 {
     struct store_row row = { 0 };
     struct str role = { 0 };
@@ -116,7 +116,7 @@ void journal_encode_checked(struct buf *out, const struct store_row *row, uint64
 
 bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check)
 {
-    return journal_decode(bytes, out) && cut_u64(bytes, check);
+    return cut_row(bytes, out) && cut_u64(bytes, check);
 }
 
 uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded)

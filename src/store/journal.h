@@ -15,10 +15,9 @@ struct journal_key {
 
 /* Appends the row to `out`. */
 void journal_encode(struct buf *out, const struct store_row *row);
-/* Cuts a row off `*bytes`; false: they are not rows. The row borrows from them. */
-bool journal_decode(struct str *bytes, struct store_row *out);
 /* The same with the row's check behind it, as segments hold them. */
 void journal_encode_checked(struct buf *out, const struct store_row *row, uint64_t check);
+/* Cuts such a row off `*bytes`; false: they are not rows. The row borrows from them. */
 bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check);
 uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded);
 

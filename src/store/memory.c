@@ -12,8 +12,6 @@ enum { SNAPSHOTS_KEPT = 3 };
 static enum err check_batch(const struct memory_store *store, const struct store_batch *batch,
                             struct error *e)
 {
-    if (store->is_poisoned)
-        return err_set(e, ERR_IO, "the outcome of an earlier commit is unknown");
     if (store->base.epoch == 0 || store->epoch != store->base.epoch)
         return err_set(e, ERR_CONFLICT,
                        "epoch %" PRIu64 " no longer leads, the store is at %" PRIu64,
@@ -140,22 +138,6 @@ static enum err store_rows(struct memory_store *store, const struct store_batch 
     return ERR_OK;
 }
 
-static enum err meet_fault(struct memory_store *store, const struct store_batch *batch,
-                           struct error *e)
-{
-    enum store_fault fault = store->fault;
-    store->fault = STORE_FAULT_NONE;
-    if (fault == STORE_FAULT_FULL)
-        return err_set(e, ERR_UNAVAILABLE, "the disk is full, free some space");
-    store->is_poisoned = true;
-    if (fault == STORE_FAULT_IO_KEPT) {
-        enum err rc = store_rows(store, batch, e);
-        if (rc != ERR_OK)
-            return rc;
-    }
-    return err_set(e, ERR_IO, "the disk failed, the outcome of the commit is unknown");
-}
-
 static enum err memory_append(struct store *base, const struct store_batch *batch, struct error *e)
 {
     struct memory_store *store = memory_of(base);
@@ -164,8 +146,6 @@ static enum err memory_append(struct store *base, const struct store_batch *batc
         rc = check_keys(store, batch, e);
     if (rc != ERR_OK)
         return rc;
-    if (store->fault != STORE_FAULT_NONE)
-        return meet_fault(store, batch, e);
     return store_rows(store, batch, e);
 }
 
@@ -174,7 +154,6 @@ static enum err memory_claim(struct store *base, uint64_t at_least, uint64_t *ep
 {
     struct memory_store *store = memory_of(base);
     (void)e;
-    store->is_poisoned = false; /* whoever claims has read what is there */
     store->epoch = MAX_OF(store->epoch + 1, at_least);
     base->epoch = store->epoch;
     *epoch = store->epoch;
@@ -233,8 +212,6 @@ static enum err memory_save_snapshot(struct store *base, uint64_t sequence,
 {
     struct str bytes = snapshot->content;
     struct memory_store *store = memory_of(base);
-    if (store->is_poisoned)
-        return err_set(e, ERR_IO, "the outcome of an earlier commit is unknown");
     if (store->epoch != base->epoch)
         return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " no longer leads", base->epoch);
     if (sequence > store->sequence || sequence == 0)
@@ -387,8 +364,7 @@ static void trim_journal(struct memory_store *store, struct wall now)
 static enum err memory_trim(struct store *base, struct wall now, bool *more, struct error *e)
 {
     struct memory_store *store = memory_of(base);
-    if (store->is_poisoned)
-        return err_set(e, ERR_IO, "the outcome of an earlier commit is unknown");
+    (void)e;
     trim_answers(store, now);
     trim_workloads(store, now);
     trim_usage(store, now);
@@ -528,9 +504,4 @@ struct store *store_memory_new(void)
 void store_memory_retain(struct store *store, const struct store_retention *retention)
 {
     memory_of(store)->retention = *retention;
-}
-
-void store_memory_fail_next(struct store *store, enum store_fault fault)
-{
-    memory_of(store)->fault = fault;
 }

@@ -38,8 +38,6 @@ struct memory_store {
     uint64_t dropped;  /* events up to here fell to retention */
     uint64_t archive_to;
     struct store_retention retention;
-    enum store_fault fault;
-    bool is_poisoned;
     bool has_clock;
     struct store_clock clock;
     VEC(struct store_row *) journal; /* from dropped + 1 */

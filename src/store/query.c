@@ -43,17 +43,10 @@ enum err query_events(struct query *query, const struct query_page *page, store_
     return rc == ERR_OK ? query->vtable->events(query, page, each, arg, e) : rc;
 }
 
-enum err query_totals(struct query *query, struct id project, usage_total_fn *each, void *arg,
-                      struct error *e)
+enum err query_answer(struct query *query, const struct answer_lookup *lookup, struct arena *arena,
+                      struct store_answer *out, struct error *e)
 {
-    return query->vtable->totals(query, project, each, arg, e);
-}
-
-enum err query_answer(struct query *query, uint64_t number, const struct digest *key,
-                      struct wall now, struct arena *arena, struct store_answer *out,
-                      struct error *e)
-{
-    return query->vtable->answer(query, number, key, now, arena, out, e);
+    return query->vtable->answer(query, lookup, arena, out, e);
 }
 
 void query_free(struct query *query)

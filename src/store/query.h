@@ -60,15 +60,18 @@ struct audit_row {
 
 typedef enum err ended_workload_fn(void *arg, const struct ended_workload *row, struct error *e);
 typedef enum err usage_row_fn(void *arg, const struct usage_row *row, struct error *e);
-typedef enum err usage_total_fn(void *arg, struct id project, const struct usage_total *total,
-                                struct error *e);
 typedef enum err audit_row_fn(void *arg, const struct audit_row *row, struct error *e);
 
-/* The unexpired answer of this number, if it is this key's; ERR_NOT_FOUND. One indexed read: cheap
- * enough for the loop. `out` borrows from the arena. */
-enum err query_answer(struct query *query, uint64_t number, const struct digest *key,
-                      struct wall now, struct arena *arena, struct store_answer *out,
-                      struct error *e) MUST_CHECK;
+struct answer_lookup {
+    uint64_t number;
+    struct digest key;
+    struct wall now;
+};
+
+/* The answer of this number, if it is this key's and has not expired; ERR_NOT_FOUND. One indexed
+ * read: cheap enough for the loop. `out` borrows from the arena. */
+enum err query_answer(struct query *query, const struct answer_lookup *lookup, struct arena *arena,
+                      struct store_answer *out, struct error *e) MUST_CHECK;
 
 /* Newest first. */
 enum err query_ended_workloads(struct query *query, const struct query_page *page,
@@ -84,8 +87,5 @@ enum err query_audit(struct query *query, const struct query_page *page, audit_r
  * of that feed: the tenant's own (tenant_sequence of the rows) where one is named. */
 enum err query_events(struct query *query, const struct query_page *page, store_row_fn *each,
                       void *arg, struct error *e) MUST_CHECK;
-/* The ledger: totals of all usage that ever ended, a row a project and class (project none: all). */
-enum err query_totals(struct query *query, struct id project, usage_total_fn *each, void *arg,
-                      struct error *e) MUST_CHECK;
 
 #endif

@@ -15,11 +15,8 @@ struct query_vtable {
                       void *arg, struct error *e);
     enum err (*events)(struct query *query, const struct query_page *page, store_row_fn *each,
                        void *arg, struct error *e);
-    enum err (*totals)(struct query *query, struct id project, usage_total_fn *each, void *arg,
-                       struct error *e);
-    enum err (*answer)(struct query *query, uint64_t number, const struct digest *key,
-                       struct wall now, struct arena *arena, struct store_answer *out,
-                       struct error *e);
+    enum err (*answer)(struct query *query, const struct answer_lookup *lookup, struct arena *arena,
+                       struct store_answer *out, struct error *e);
     void (*free)(struct query *query);
 };
 

@@ -131,31 +131,11 @@ static enum err events(struct query *query, const struct query_page *page, store
     return rc;
 }
 
-static enum err totals(struct query *query, struct id project, usage_total_fn *each, void *arg,
-                       struct error *e)
+static enum err answer(struct query *query, const struct answer_lookup *lookup, struct arena *arena,
+                       struct store_answer *out, struct error *e)
 {
-    struct memory_store *store = store_of(query);
-    enum err rc = ERR_OK;
-    for (size_t i = 0; rc == ERR_OK && i < store->ledger.count; i++) {
-        const struct ledger_row *row = store->ledger.items[i];
-        struct usage_total total = {
-            .class_number = row->class_number,
-            .milli_ms = row->milli_ms,
-            .amount_micros = row->amount_micros,
-            .segments = row->segments,
-        };
-        if (wants(&project, row->project))
-            rc = each(arg, row->project, &total, e);
-    }
-    return rc;
-}
-
-static enum err answer(struct query *query, uint64_t number, const struct digest *key,
-                       struct wall now, struct arena *arena, struct store_answer *out,
-                       struct error *e)
-{
-    const struct store_answer *kept = memory_answer(store_of(query), key);
-    if (kept != NULL && kept->number == number && kept->expires.ns > now.ns) {
+    const struct store_answer *kept = memory_answer(store_of(query), &lookup->key);
+    if (kept != NULL && kept->number == lookup->number && kept->expires.ns > lookup->now.ns) {
         *out = *kept;
         out->content = str_copy(arena, kept->content);
         return ERR_OK;
@@ -174,7 +154,6 @@ static const struct query_vtable memory_query_vtable = {
     .usage = usage,
     .audit = audit,
     .events = events,
-    .totals = totals,
     .answer = answer,
     .free = memory_query_free,
 };

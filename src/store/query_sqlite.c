@@ -158,26 +158,6 @@ static enum err usage(struct query *base, const struct query_page *page, usage_r
     return rc;
 }
 
-static enum err totals(struct query *base, struct id project, usage_total_fn *each, void *arg,
-                       struct error *e)
-{
-    AUTO(sql_call) struct sql_call call = sql_get(&query_of(base)->sql, ST_QUERY_TOTALS);
-    sql_id(&call, project);
-    bool has_row = false;
-    enum err rc = sql_next(&call, &has_row, e);
-    while (rc == ERR_OK && has_row) {
-        struct id of = sql_get_id(&call);
-        struct usage_total total = { .class_number = sql_get_int(&call) };
-        total.milli_ms = sql_get_int(&call);
-        total.amount_micros = sql_get_int(&call);
-        total.segments = sql_get_int(&call);
-        rc = each(arg, of, &total, e);
-        if (rc == ERR_OK)
-            rc = sql_next(&call, &has_row, e);
-    }
-    return rc;
-}
-
 /* ---- journal rows, live or archived ----------------------------------------------------------- */
 
 static const struct store_row *cached_row(const struct sqlite_query *query, uint64_t sequence)
@@ -391,14 +371,13 @@ static enum err audit(struct query *base, const struct query_page *page, audit_r
 
 /* ---- answers, opening ------------------------------------------------------------------------- */
 
-static enum err answer(struct query *base, uint64_t number, const struct digest *key,
-                       struct wall now, struct arena *arena, struct store_answer *out,
-                       struct error *e)
+static enum err answer(struct query *base, const struct answer_lookup *lookup, struct arena *arena,
+                       struct store_answer *out, struct error *e)
 {
     AUTO(sql_call) struct sql_call call = sql_get(&query_of(base)->sql, ST_ANSWER_FIND);
-    sql_u64(&call, number);
-    sql_digest(&call, key);
-    sql_int(&call, now.ns);
+    sql_u64(&call, lookup->number);
+    sql_digest(&call, &lookup->key);
+    sql_int(&call, lookup->now.ns);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
     if (rc != ERR_OK)
@@ -425,7 +404,6 @@ static const struct query_vtable sqlite_query_vtable = {
     .usage = usage,
     .audit = audit,
     .events = events,
-    .totals = totals,
     .answer = answer,
     .free = sqlite_query_free,
 };

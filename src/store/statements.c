@@ -170,8 +170,5 @@ const char *const store_statements[ST_COUNT] = {
     [ST_QUERY_EVENTS_TENANT] =
         "SELECT sequence, tenant_sequence FROM audit WHERE tenant = ?3 AND tenant_sequence > ?1 "
         "ORDER BY tenant_sequence LIMIT ?2",
-    [ST_QUERY_TOTALS] =
-        "SELECT project, class_number, milli_ms, amount_micros, segments FROM ledger "
-        "WHERE ?1 IS NULL OR project = ?1 ORDER BY project, class_number",
 };
 /* clang-format on */

@@ -67,7 +67,6 @@ enum statement {
     ST_QUERY_AUDIT_WORKLOAD,
     ST_QUERY_EVENTS,
     ST_QUERY_EVENTS_TENANT,
-    ST_QUERY_TOTALS,
     ST_COUNT
 };
 

@@ -163,17 +163,8 @@ enum err store_sqlite_backup(const char *path, const char *to, struct error *e) 
 enum err store_sqlite_restore(const char *from, const char *path, uint64_t epoch_at_least,
                               struct error *e) MUST_CHECK;
 
-/* Keeps everything until told otherwise; claim() also ends the state after a fault. */
+/* Keeps everything until told otherwise. */
 struct store *store_memory_new(void);
 void store_memory_retain(struct store *store, const struct store_retention *retention);
-
-/* What the next append() of a memory store meets, for tests and the simulator. */
-enum store_fault {
-    STORE_FAULT_NONE,
-    STORE_FAULT_FULL,    /* ERR_UNAVAILABLE, nothing stored; the next one works */
-    STORE_FAULT_IO_LOST, /* ERR_IO, nothing stored; refuses to write until claimed again */
-    STORE_FAULT_IO_KEPT  /* ERR_IO although all of it was stored; the same */
-};
-void store_memory_fail_next(struct store *store, enum store_fault fault);
 
 #endif

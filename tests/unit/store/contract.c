@@ -252,17 +252,15 @@ static void keeps_answers_until_they_expire(struct fixture *f)
 
     AUTO(query) struct query *query = open_query(f);
     struct store_answer found;
-    struct digest other = { { 2 } };
-    CHECK_OK("find",
-             query_answer(query, 2, &answer.key, (struct wall){ 99 }, &arena, &found, &f->e),
-             &f->e);
+    struct answer_lookup lookup = { 2, answer.key, { 99 } };
+    CHECK_OK("find", query_answer(query, &lookup, &arena, &found, &f->e), &f->e);
     CHECK("the newest", str_is(found.content, "two") && found.status == 409 && found.version == 9);
-    CHECK("expired", query_answer(query, 2, &answer.key, (struct wall){ 100 }, &arena, &found,
-                                  &f->e) == ERR_NOT_FOUND);
-    CHECK("unknown", query_answer(query, 2, &other, (struct wall){ 0 }, &arena, &found, &f->e) ==
-                         ERR_NOT_FOUND);
-    CHECK("no such number", query_answer(query, 3, &answer.key, (struct wall){ 0 }, &arena, &found,
-                                         &f->e) == ERR_NOT_FOUND);
+    lookup.now = (struct wall){ 100 };
+    CHECK("expired", query_answer(query, &lookup, &arena, &found, &f->e) == ERR_NOT_FOUND);
+    lookup = (struct answer_lookup){ 2, { { 2 } }, { 0 } };
+    CHECK("unknown", query_answer(query, &lookup, &arena, &found, &f->e) == ERR_NOT_FOUND);
+    lookup = (struct answer_lookup){ 3, answer.key, { 0 } };
+    CHECK("no such number", query_answer(query, &lookup, &arena, &found, &f->e) == ERR_NOT_FOUND);
 
     size_t count = 0;
     bool more = true;

@@ -161,18 +161,6 @@ static enum err on_feed(void *arg, const struct store_row *row, struct error *e)
     return ERR_OK;
 }
 
-static enum err on_total(void *arg, struct id project, const struct usage_total *total,
-                         struct error *e)
-{
-    struct buf *out = arg;
-    (void)e;
-    buf_format(out, "total");
-    add_id(out, project);
-    buf_format(out, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", total->class_number,
-               total->milli_ms, total->amount_micros, total->segments);
-    return ERR_OK;
-}
-
 enum list { LIST_WORKLOADS, LIST_USAGE, LIST_AUDIT, LIST_EVENTS, LIST_COUNT };
 
 static enum err one_page(struct query *query, enum list list, const struct query_page *page,
@@ -217,8 +205,8 @@ static enum err all_answers(struct query *query, const struct history *history, 
     for (size_t i = 0; i < history->answers.count; i++) {
         const struct store_answer *made = &history->answers.items[i];
         struct store_answer found;
-        enum err rc =
-            query_answer(query, made->number, &made->key, history->wall, &arena, &found, e);
+        const struct answer_lookup lookup = { made->number, made->key, history->wall };
+        enum err rc = query_answer(query, &lookup, &arena, &found, e);
         if (rc == ERR_OK)
             dump_answer(&found, out);
         else if (rc != ERR_NOT_FOUND)
@@ -250,9 +238,6 @@ enum err dump_queries(struct query *query, const struct history *history, struct
     }
     if (rc == ERR_OK)
         rc = all_answers(query, history, out, e);
-    struct id none = { 0 };
-    if (rc == ERR_OK)
-        rc = query_totals(query, none, on_total, out, e);
     return rc;
 }
 
