@@ -290,13 +290,19 @@ void hex_encode(const uint8_t *bytes, size_t size, char *out)
     out[2 * size] = '\0';
 }
 
-static int hex_value(char c)
+int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
     if (c >= 'a' && c <= 'f')
         return c - 'a' + 10;
-    return -1;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* One spelling a value: ids and digests are compared as text, too. */
+static int lower_hex_digit(char c)
+{
+    return c >= 'A' && c <= 'F' ? -1 : hex_digit(c);
 }
 
 bool hex_decode(struct str text, uint8_t *out, size_t size)
@@ -304,10 +310,10 @@ bool hex_decode(struct str text, uint8_t *out, size_t size)
     if (text.size != 2 * size)
         return false;
     for (size_t i = 0; i < text.size; i++) {
-        if (hex_value(text.data[i]) < 0)
+        if (lower_hex_digit(text.data[i]) < 0)
             return false;
     }
     for (size_t i = 0; i < size; i++)
-        out[i] = (uint8_t)(hex_value(text.data[2 * i]) * 16 + hex_value(text.data[2 * i + 1]));
+        out[i] = (uint8_t)(hex_digit(text.data[2 * i]) * 16 + hex_digit(text.data[2 * i + 1]));
     return true;
 }

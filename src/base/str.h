@@ -61,6 +61,8 @@ struct str buf_str(const struct buf *buf);      /* borrowed until the next chang
 void buf_done(struct buf *buf);
 DEFINE_CLEANUP_AT(buf, struct buf, buf_done)
 
+/* The value of a hexadecimal digit of either case; -1: it is none. */
+int hex_digit(char c);
 /* Lower-case hexadecimal. `out` has room for 2 * size + 1 characters. */
 void hex_encode(const uint8_t *bytes, size_t size, char *out);
 bool hex_decode(struct str text, uint8_t *out, size_t size); /* exactly `size` bytes */

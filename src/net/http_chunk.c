@@ -14,17 +14,6 @@ enum state {
     STATE_BAD
 };
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static enum state after_size_byte(struct http_chunk *chunk, char c)
 {
     int digit = hex_digit(c);

@@ -311,17 +311,6 @@ static bool check_fields(struct http_head *head, struct http_refusal *refusal)
 
 /* --- The target: checked raw, decoded once. --- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static int escaped_byte(struct str rest)
 {
     if (rest.size < 3 || hex_digit(rest.data[1]) < 0 || hex_digit(rest.data[2]) < 0)

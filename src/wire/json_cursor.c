@@ -121,15 +121,6 @@ static bool scan_string(struct json_cursor *c, size_t *start, bool *has_escape)
     return fail(c, "string without an end");
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool hex_unit(struct str escaped, size_t at, uint32_t *out)
 {
     uint32_t unit = 0;
