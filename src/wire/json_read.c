@@ -62,7 +62,7 @@ static void write_real(struct json_writer *w, double value)
 }
 
 /* Recursion is bounded: a tree came through json_read or yaml_read, which count levels. */
-// NOLINTNEXTLINE(misc-no-recursion)
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, see above */
 static void write_object(struct json_writer *w, const json_t *value)
 {
     /* jansson's iterators take no const, but do not change the tree either. */
@@ -76,7 +76,7 @@ static void write_object(struct json_writer *w, const json_t *value)
     json_end_object(w);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion)
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, see above */
 void json_write_tree(struct json_writer *w, const json_t *value)
 {
     switch (json_typeof(value)) {

@@ -107,9 +107,6 @@ enum wire_form { WIRE_STORED, WIRE_PUBLIC };
 /* Writes `object`, a struct described by `schema`, as one JSON object. */
 void schema_encode(struct json_writer *w, const struct schema *schema, const void *object,
                    enum wire_form form, const struct wire_names *names);
-/* The members alone, into an object that is open already. */
-void schema_encode_members(struct json_writer *w, const struct schema *schema, const void *object,
-                           enum wire_form form, const struct wire_names *names);
 
 enum unknown_fields { UNKNOWN_REFUSED, UNKNOWN_IGNORED };
 

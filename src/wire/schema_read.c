@@ -291,7 +291,7 @@ static enum err read_object(const struct decoder *d, const struct path *path,
                             const struct schema *schema, void *object);
 
 /* One item of a list, of the kind that the list holds. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static enum err read_item(const struct decoder *d, const struct path *path,
                           const struct field *list, void *out)
 {
@@ -308,7 +308,7 @@ static enum err read_item(const struct decoder *d, const struct path *path,
     return read_object(d, path, list->schema, out);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static enum err read_list(const struct decoder *d, const struct path *path,
                           const struct field *field, struct growing *list)
 {
@@ -340,7 +340,7 @@ static size_t item_size(const struct field *field)
     return field->schema->size;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static enum err read_any_list(const struct decoder *d, const struct path *path,
                               const struct field *field, struct any_list *out)
 {
@@ -352,7 +352,7 @@ static enum err read_any_list(const struct decoder *d, const struct path *path,
     return rc;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): the items are numbers
+/* NOLINTNEXTLINE(misc-no-recursion): the items are numbers */
 static enum err read_classes(const struct decoder *d, const struct path *path,
                              const struct field *field, void *object)
 {
@@ -422,7 +422,7 @@ static enum err read_pairs(const struct decoder *d, const struct path *path,
 
 /* ---- structs ------------------------------------------------------------------------------- */
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static enum err read_value(const struct decoder *d, const struct path *path,
                            const struct field *field, void *object)
 {
@@ -506,7 +506,7 @@ static enum err close_object(const struct decoder *d, const struct path *path,
     return ERR_OK;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static enum err read_object(const struct decoder *d, const struct path *path,
                             const struct schema *schema, void *object)
 {

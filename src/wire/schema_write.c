@@ -17,7 +17,7 @@ static bool is_zero(const void *bytes, size_t size)
 }
 
 /* Nothing to say: what the decoder makes of an absent field. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static bool is_empty(const struct field *field, const void *object)
 {
     const void *at = field_in(field, object);
@@ -164,7 +164,7 @@ static void encode_pairs(const struct encoder *c, const struct pair_list *list)
     json_end_object(c->w);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static void encode_structs(const struct encoder *c, const struct field *field,
                            const struct any_list *list)
 {
@@ -175,7 +175,7 @@ static void encode_structs(const struct encoder *c, const struct field *field,
     json_end_array(c->w);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static void encode_value(const struct encoder *c, const struct field *field, const void *object)
 {
     const void *at = field_in(field, object);
@@ -240,12 +240,13 @@ static void encode_value(const struct encoder *c, const struct field *field, con
     }
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
-void schema_encode_members(struct json_writer *w, const struct schema *schema, const void *object,
-                           enum wire_form form, const struct wire_names *names)
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
+void schema_encode(struct json_writer *w, const struct schema *schema, const void *object,
+                   enum wire_form form, const struct wire_names *names)
 {
     const struct encoder c = { w, form, names };
 
+    json_begin_object(w);
     for (size_t i = 0; i < schema->count; i++) {
         const struct field *field = &schema->fields[i];
         if (is_left_out(field, object, form))
@@ -253,13 +254,5 @@ void schema_encode_members(struct json_writer *w, const struct schema *schema, c
         json_key(w, field->name);
         encode_value(&c, field, object);
     }
-}
-
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
-void schema_encode(struct json_writer *w, const struct schema *schema, const void *object,
-                   enum wire_form form, const struct wire_names *names)
-{
-    json_begin_object(w);
-    schema_encode_members(w, schema, object, form, names);
     json_end_object(w);
 }

@@ -126,7 +126,7 @@ static void random_classes(uint64_t *seed, const struct field *field, void *obje
     *(size_t *)counter = count;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static struct any_list random_structs(uint64_t *seed, const struct field *field,
                                       struct arena *arena)
 {
@@ -144,7 +144,7 @@ static void random_bytes(uint64_t *seed, uint8_t *out, size_t size)
         out[i] = (uint8_t)test_below(seed, 256);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static void random_value(uint64_t *seed, const struct field *field, struct arena *arena,
                          void *object)
 {
@@ -208,7 +208,7 @@ static void random_value(uint64_t *seed, const struct field *field, struct arena
     }
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 void generate(uint64_t *seed, const struct schema *schema, struct arena *arena, void *object)
 {
     for (size_t i = 0; i < schema->count; i++) {

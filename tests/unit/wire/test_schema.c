@@ -35,7 +35,7 @@ static const struct schema *const view_schemas[] = {
     &profile_view_schema,    &device_view_schema,      &node_view_schema,   &workload_view_schema,
     &allocation_view_schema, &explanation_view_schema, &volume_view_schema, &image_view_schema,
     &token_view_schema,      &credential_view_schema,  &upload_view_schema, &usage_view_schema,
-    &bill_view_schema,       &segment_view_schema,     &audit_view_schema,  &whoami_view_schema,
+    &invoice_view_schema,    &segment_view_schema,     &audit_view_schema,  &whoami_view_schema,
     &status_view_schema,     &problem_view_schema,
 };
 static const struct schema *const message_schemas[] = {
@@ -191,7 +191,7 @@ static void test_round_trips(void **state)
 }
 
 /* PUBLIC forms are JSON as well, and hold no field that is secret or only stored. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
 static void refuse_hidden(const struct schema *schema, const json_t *json)
 {
     for (size_t i = 0; i < schema->count; i++) {
