@@ -659,11 +659,6 @@ void engine_self_check(struct engine *engine)
     engine_checked(engine, found, &e);
 }
 
-bool engine_is_settled(const struct engine *engine)
-{
-    return engine->flying == NULL && batch_is_empty(engine->open) && !engine->is_refusing;
-}
-
 const char *engine_refusal(const struct engine *engine)
 {
     return engine->is_refusing ? engine->refusal : NULL;

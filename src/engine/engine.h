@@ -129,8 +129,6 @@ unsigned engine_check(const struct state *state, const struct sched *sched, stru
 /* What such a check found: engine_drift bits and a text. */
 void engine_checked(struct engine *engine, unsigned found, const struct error *e);
 
-/* A snapshot can be taken when no batch is open or under way: then the state equals the journal. */
-bool engine_is_settled(const struct engine *engine);
 /* Refusing commands because the store cannot take them; NULL: no. */
 const char *engine_refusal(const struct engine *engine);
 /* Events decided since the start, and batches handed over: for metrics. */

@@ -354,7 +354,6 @@ static void test_a_store_that_answers_at_once(void **state)
         CHECK(names[i], waiting[i].is_settled && waiting[i].rc == ERR_OK);
     CHECK("and later", create_tenant(&world, "delta") == ERR_OK);
     turn(&world);
-    CHECK("settled", engine_is_settled(world.engine));
     world_end(&world);
 }
 
