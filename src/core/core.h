@@ -41,7 +41,4 @@ enum node_certificate { NODE_CERTIFICATE_PRESENT, NODE_CERTIFICATE_NEWER, NODE_C
 enum node_certificate node_certificate(const struct node_record *node,
                                        const struct digest *fingerprint, struct wall issued);
 
-/* May this actor see the object of that tenant? (reads; decide() checks writes itself) */
-bool core_may_read(const struct actor *actor, struct id tenant);
-
 #endif

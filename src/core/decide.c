@@ -102,11 +102,6 @@ bool decide_permits(const struct decision *d, struct id tenant)
     return access_allows(&d->actor, rows[d->command->type].permission, tenant);
 }
 
-bool core_may_read(const struct actor *actor, struct id tenant)
-{
-    return access_allows(actor, PERMIT_TENANT_READ, tenant);
-}
-
 struct id decide_id(const struct decision *d, uint64_t i)
 {
     uint8_t key[16];

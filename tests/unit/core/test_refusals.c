@@ -206,8 +206,6 @@ static void foreign_objects_are_absent(void **state)
     submit = (struct lab_job){ "amber", .gpu_milli = 1000, .volume = "data",
                                .actor = member_of(&lab, "amber") };
     CHECK("nor with a foreign volume", id_is_none(lab_submit(&lab, submit)));
-    struct actor amber = member_of(&lab, "amber");
-    CHECK("reads the same", core_may_read(&amber, amber.tenant) && !core_may_read(&amber, job));
 }
 
 static void members_do_not_operate(void **state)
