@@ -26,8 +26,10 @@ struct decision {
     struct workload_image **unsettled_end;
 };
 
+/* Borrows state and arena; the events go to the end of `events`, in the arena. */
 void decision_init(struct decision *d, const struct state *state, struct arena *arena,
                    struct event_list *events);
+/* Frees the maps; events that were appended stay. */
 void decision_done(struct decision *d);
 DEFINE_CLEANUP_AT(decision, struct decision, decision_done)
 
@@ -44,11 +46,12 @@ struct id decide_id(const struct decision *d, uint64_t i);
 /* Refuses when the caller saw another version than the present one. */
 enum err decide_match(const struct decision *d, uint64_t version, struct error *e) MUST_CHECK;
 
+/* Returns ERR_NOT_FOUND, with "there is no `what` NAME" as its text. */
 enum err not_found(struct error *e, const char *what, struct str name);
 
-/* Lower-case letters, digits and "-", "." or "_" inside, at most NAME_MAX_BYTES. */
+/* Lower-case letters, digits, inside also "-", "." or "_"; at most NAME_MAX_BYTES. ERR_INVALID. */
 enum err check_name(struct str name, const char *field, struct error *e) MUST_CHECK;
-/* Printable text of at most `max` bytes. */
+/* Printable text of at most `max` bytes; else ERR_INVALID. */
 enum err check_text(struct str text, size_t max, const char *field, struct error *e) MUST_CHECK;
 
 struct range {
@@ -57,19 +60,22 @@ struct range {
     int64_t min;
     int64_t max;
 };
+/* ERR_INVALID names the first value outside its range. */
 enum err check_ranges(const struct range *ranges, size_t count, struct error *e) MUST_CHECK;
 
+/* A value of a patch, or the present one where it gives none. */
 static inline int64_t given_or(int64_t value, int64_t otherwise)
 {
     return value != UNSET ? value : otherwise;
 }
 
-/* Finds what a path or an id names, as far as the actor may know it. */
+/* Finds what a path or an id names, as far as the actor may know it; else ERR_NOT_FOUND. */
 enum err find_project(const struct decision *d, struct str name, const char *field,
                       struct project **out, struct error *e) MUST_CHECK;
 /* The tenant a command is about: the one named, or the actor's own when none is. */
 enum err find_tenant(const struct decision *d, struct str name, struct project **out,
                      struct error *e) MUST_CHECK;
+/* A class by its name; ERR_NOT_FOUND also for one that was removed. */
 enum err find_class(const struct decision *d, struct str name, const char *field,
                     struct class_object **out, struct error *e) MUST_CHECK;
 
@@ -79,7 +85,10 @@ enum err resolve_classes(const struct decision *d, const struct str_list *names,
 /* The amounts of a request alone: ranges, and which fields exclude each other. */
 enum err check_request(const struct request *request, struct error *e) MUST_CHECK;
 
-/* Handlers, one file an object kind. */
+/*
+ * Handlers, one file an object kind: each checks its command against the state and appends the
+ * events that carry it out, or says why not. decide() drops the events of one that fails.
+ */
 enum err decide_controller_start(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_settings_set(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_class_set(struct decision *d, struct error *e) MUST_CHECK;

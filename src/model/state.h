@@ -135,6 +135,7 @@ struct state {
     struct id_map credentials;
 };
 
+/* An empty state, before any event. Freeing it frees everything that was found in it. */
 struct state *state_new(void);
 void state_free(struct state *state); /* NULL is a no-op */
 DEFINE_CLEANUP(state, struct state *, state_free)
@@ -162,8 +163,10 @@ struct state_header {
     uint8_t id_key[16];
     int64_t next_tenant_number;
 };
+/* The events are borrowed until `emit` returns. */
 void state_walk(const struct state *state, void (*emit)(void *arg, const struct event *event),
                 void *arg);
+/* What no after-image says: see above. */
 struct state_header state_header(const struct state *state);
 /* The two halves of loading: header once, then every event that state_walk() gave. */
 void state_restore_header(struct state *state, const struct state_header *header);
@@ -173,7 +176,7 @@ void evolve_restored(struct state *state, const struct event *event);
  * differs. For the self-check and for tests. */
 bool state_check(const struct state *state, struct error *e);
 
-/* Look-ups; NULL: absent. */
+/* Look-ups: what is found is the state's, until the next event. NULL: absent. */
 struct project *state_project(const struct state *state, struct id id);
 struct project *state_project_by_path(const struct state *state, struct str path);
 struct workload *state_workload(const struct state *state, struct id id);
@@ -195,9 +198,11 @@ struct credential *state_credential(const struct state *state, struct id id);
 
 /* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
 struct quota project_quota(const struct project *project, int64_t class_number);
+/* Is it `ancestor` itself, or somewhere below it? */
 bool project_is_within(const struct project *project, const struct project *ancestor);
 /* No hold, in contact: new work may be placed. */
 bool node_is_usable(const struct node *node);
+/* Healthy, and without a hold of its own. */
 bool device_is_usable(const struct device_record *device);
 
 /* Next in pre-order over the trees of all tenants, parents before children; NULL after the last. */
