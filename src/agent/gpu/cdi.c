@@ -216,16 +216,6 @@ bool cdi_has(const struct cdi *cdi, const char *name)
     return find(cdi, name, &found);
 }
 
-const char *cdi_name_of(const struct cdi *cdi, struct arena *arena, const struct gpu_device *device)
-{
-    const char *names[EDIT_NAMES_MAX];
-    size_t count = edit_names_of(device, arena, names);
-    for (size_t i = 0; i < count; i++)
-        if (cdi_has(cdi, names[i]))
-            return names[i];
-    return NULL;
-}
-
 /* Reading edits -------------------------------------------------------------------------------- */
 
 static enum err read_strings(struct arena *arena, const json_t *object, const char *name,

@@ -30,10 +30,6 @@ const char *cdi_problem(const struct cdi *cdi, size_t index); /* "FILE: what is 
 
 bool cdi_has(const struct cdi *cdi, const char *name); /* "nvidia.com/gpu=0" */
 
-/* The CDI name of a device, tried by UUID, then by index, of its vendor's kind. NULL: none. */
-const char *cdi_name_of(const struct cdi *cdi, struct arena *arena,
-                        const struct gpu_device *device);
-
 /* Adds the edits of the device, and once those of its spec. On failure `edits` is as before. */
 MUST_CHECK enum err cdi_apply(const struct cdi *cdi, const char *const *names, size_t count,
                               struct arena *arena, struct container_edits *edits, struct error *e);

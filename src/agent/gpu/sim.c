@@ -18,7 +18,7 @@
 #include "os/fd.h"
 #include "os/file.h"
 
-enum { NVIDIA_MAJOR = 195, DRM_MAJOR = 226, DRM_RENDER_FIRST = 128, EVENTS_MAX = 64 * 1024 };
+enum { NVIDIA_MAJOR = 195, DRM_MAJOR = 226, DRM_RENDER_FIRST = 128 };
 
 static const struct model {
     const char *name; /* in the spec; beside it the class's name is understood */

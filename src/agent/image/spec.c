@@ -7,7 +7,7 @@
 
 DEFINE_CLEANUP(json, json_t *, json_decref)
 
-enum { INDEX_ENTRIES_MAX = 512, TEXT_MAX = 32 * 1024 };
+enum { INDEX_ENTRIES_MAX = 512 };
 
 static const char *const index_types[] = {
     "application/vnd.oci.image.index.v1+json",
@@ -227,69 +227,5 @@ enum err image_diff_ids_parse(struct str json, struct image_digest out[IMAGE_LAY
     }
     memcpy(out, digests, found * sizeof(digests[0]));
     *count = found;
-    return ERR_OK;
-}
-
-/* null and a missing member are an empty list, as the image tools write both. */
-static enum err parse_strings(struct arena *arena, const json_t *object, const char *name,
-                              const char *out[IMAGE_ARGS_MAX], size_t *count, struct error *e)
-{
-    const json_t *list = json_object_get(object, name);
-    if (list != NULL && !json_is_null(list) && !json_is_array(list))
-        return err_set(e, ERR_INVALID, "the image's %s is not a list", name);
-    size_t found = json_array_size(list);
-    if (found > IMAGE_ARGS_MAX)
-        return err_set(e, ERR_LIMIT, "the image's %s has %zu entries; %d are possible", name, found,
-                       IMAGE_ARGS_MAX);
-    for (size_t i = 0; i < found; i++) {
-        const json_t *entry = json_array_get(list, i);
-        if (!json_is_string(entry) || json_string_length(entry) > TEXT_MAX)
-            return err_set(e, ERR_INVALID, "entry %zu of the image's %s is not a short text", i,
-                           name);
-        out[i] = arena_dup(arena, json_string_value(entry), json_string_length(entry));
-    }
-    *count = found;
-    return ERR_OK;
-}
-
-static enum err check_env(const struct image_config *config, struct error *e)
-{
-    for (size_t i = 0; i < config->env_count; i++) {
-        const char *equals = strchr(config->env[i], '=');
-        if (equals == NULL || equals == config->env[i])
-            return err_set(e, ERR_INVALID, "entry %zu of the image's Env is not NAME=value", i);
-    }
-    return ERR_OK;
-}
-
-enum err image_config_parse(struct arena *arena, struct str json, struct image_config *out,
-                            struct error *e)
-{
-    AUTO(json) json_t *root = NULL;
-    enum err rc = parse_object(json, "configuration", &root, e);
-    if (rc != ERR_OK)
-        return rc;
-    const json_t *run = json_object_get(root, "config");
-    struct image_config config = { .workdir = "/" };
-    rc = parse_strings(arena, run, "Entrypoint", config.entrypoint, &config.entrypoint_count, e);
-    if (rc == ERR_OK)
-        rc = parse_strings(arena, run, "Cmd", config.cmd, &config.cmd_count, e);
-    if (rc == ERR_OK)
-        rc = parse_strings(arena, run, "Env", config.env, &config.env_count, e);
-    if (rc == ERR_OK)
-        rc = check_env(&config, e);
-    if (rc != ERR_OK)
-        return rc;
-
-    const char *workdir = text_of(run, "WorkingDir");
-    const char *user = text_of(run, "User");
-    if (strlen(workdir) > TEXT_MAX || strlen(user) > 256)
-        return err_set(e, ERR_LIMIT, "the image's WorkingDir or User is too long");
-    if (workdir[0] != '\0' && workdir[0] != '/')
-        return err_set(e, ERR_INVALID, "the image's WorkingDir \"%.64s\" is not absolute", workdir);
-    if (workdir[0] != '\0')
-        config.workdir = arena_dup(arena, workdir, strlen(workdir));
-    config.user = arena_dup(arena, user, strlen(user));
-    *out = config;
     return ERR_OK;
 }

@@ -9,13 +9,11 @@
 
 #include "agent/image/digest.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/str.h"
 
 enum {
     IMAGE_JSON_MAX = 4 << 20, /* bytes of an index, manifest or configuration */
     IMAGE_LAYERS_MAX = 127,
-    IMAGE_ARGS_MAX = 256, /* entries of entrypoint, cmd and env, each */
 };
 
 struct image_layer {
@@ -29,18 +27,6 @@ struct image_manifest {
     int64_t config_size;
     struct image_layer layers[IMAGE_LAYERS_MAX]; /* lowest first; diff_id as yet zero */
     size_t layer_count;
-};
-
-/* What to run when the workload does not say. Strings belong to the arena given to the parser. */
-struct image_config {
-    const char *entrypoint[IMAGE_ARGS_MAX]; /* NULL-terminated by entrypoint_count */
-    size_t entrypoint_count;
-    const char *cmd[IMAGE_ARGS_MAX];
-    size_t cmd_count;
-    const char *env[IMAGE_ARGS_MAX]; /* "NAME=value" */
-    size_t env_count;
-    const char *workdir; /* absolute; "/" when the image names none */
-    const char *user; /* "", "name", "uid", "uid:gid", ...; resolved inside the root filesystem */
 };
 
 /*
@@ -59,7 +45,5 @@ MUST_CHECK enum err image_manifest_parse(struct str json, struct image_manifest 
 /* The diff_ids of a configuration, lowest layer first. */
 MUST_CHECK enum err image_diff_ids_parse(struct str json, struct image_digest out[IMAGE_LAYERS_MAX],
                                          size_t *count, struct error *e);
-MUST_CHECK enum err image_config_parse(struct arena *arena, struct str json,
-                                       struct image_config *out, struct error *e);
 
 #endif

@@ -54,7 +54,7 @@ MUST_CHECK enum err image_store_find(const struct image_store *store,
                                      struct error *e);
 bool image_store_has(const struct image_store *store, const struct image_digest *image);
 
-/* The configuration's JSON, for image_config_parse of the network half. ERR_CORRUPT: not what it was. */
+/* The configuration's JSON, for tests. ERR_CORRUPT: not what it was. */
 MUST_CHECK enum err image_store_config(const struct image_store *store,
                                        const struct image_digest *image, struct buf *json,
                                        struct error *e);
@@ -72,7 +72,7 @@ struct image_entry {
     bool is_leased;
 };
 
-/* Calls `each` for every image, in the order of their digests. */
+/* For tests: calls `each` for every image, in the order of their digests. */
 typedef void image_store_each(void *context, const struct image_entry *entry);
 MUST_CHECK enum err image_store_list(const struct image_store *store, image_store_each *each,
                                      void *context, struct error *e);

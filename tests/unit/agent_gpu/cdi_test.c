@@ -173,6 +173,18 @@ static void a_broken_file_does_not_spoil_the_others(void **state)
                         !cdi_has(cdi, "0") && !cdi_has(cdi, ""));
 }
 
+/* The first of a device's names that the specs know; NULL: none. */
+static const char *known_name(const struct cdi *cdi, struct arena *arena,
+                              const struct gpu_device *device)
+{
+    const char *names[EDIT_NAMES_MAX];
+    size_t count = edit_names_of(device, arena, names);
+    for (size_t i = 0; i < count; i++)
+        if (cdi_has(cdi, names[i]))
+            return names[i];
+    return NULL;
+}
+
 static void devices_find_their_names(void **state)
 {
     (void)state;
@@ -204,7 +216,7 @@ static void devices_find_their_names(void **state)
     put(&dir, "nvidia.json", whole_spec);
     AUTO(cdi) struct cdi *cdi = open_specs(&dir);
     FOR_EACH_CASE (c, cases) {
-        const char *name = cdi_name_of(cdi, &arena, &c->device);
+        const char *name = known_name(cdi, &arena, &c->device);
         CHECK(c->name, (name == NULL) == (c->found == NULL));
         CHECK(c->name, name == NULL || strcmp(name, c->found) == 0);
     }
