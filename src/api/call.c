@@ -249,15 +249,10 @@ void call_answer(struct call *c, const struct schema *schema, const void *view, 
     buf_add_char(&c->answer->body, '\n');
 }
 
-void call_answer_none(struct call *c)
-{
-    c->answer->status = 204;
-}
-
 enum err finish_none(struct call *c, struct error *e)
 {
     (void)e;
-    call_answer_none(c);
+    c->answer->status = 204;
     return ERR_OK;
 }
 

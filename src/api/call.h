@@ -75,7 +75,6 @@ enum err call_cursor(const struct call *c, uint64_t *out, struct error *e) MUST_
 /* ---- answers ------------------------------------------------------------------------------- */
 
 void call_answer(struct call *c, const struct schema *schema, const void *view, uint64_t version);
-void call_answer_none(struct call *c);
 void call_location(struct call *c, const char *prefix, const char *id);
 void call_text(struct call *c, const char *content_type);
 
