@@ -196,9 +196,6 @@ bool route_is_idempotent(const struct route *route); /* Idempotency-Key applies 
 bool route_has_secret(const struct route *route);    /* its answer must not be kept */
 bool route_stores_body(const struct route *route);   /* API_STORE_BODY: handle at the head */
 bool route_is_socket(const struct route *route); /* a WebSocket: no handler, no credential yet */
-bool route_is_read(const struct route *route);
-const char *route_pattern(
-    const struct route *route); /* "/v1/workloads/{id}", for metrics and logs */
 
 /* May this actor use the route at all? What it may do to an object is decided with the object. */
 enum err api_permit(const struct route *route, const struct actor *actor, struct error *e)

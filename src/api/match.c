@@ -86,16 +86,6 @@ bool route_is_socket(const struct route *route)
     return route->shape == SHAPE_SOCKET;
 }
 
-bool route_is_read(const struct route *route)
-{
-    return route->method == HTTP_METHOD_GET;
-}
-
-const char *route_pattern(const struct route *route)
-{
-    return route->pattern;
-}
-
 enum err api_permit(const struct route *route, const struct actor *actor, struct error *e)
 {
     if ((route->flags & ROUTE_OPEN) != 0)
