@@ -364,15 +364,6 @@ static void on_pull_ready(struct loop_watch *watch, uint32_t events)
         fetch_failed(fetch, e.text);
 }
 
-static bool is_listed(struct str host, const struct str_list *hosts)
-{
-    for (size_t i = 0; i < hosts->count; i++) {
-        if (str_eq(hosts->items[i], host))
-            return true;
-    }
-    return false;
-}
-
 /*
  * The host is a tenant's word. An operator of the controller may name it, which opens the networks of the
  * site to it; that it may be this very machine, only an operator of the node can say.
@@ -384,7 +375,7 @@ static void pull_start(struct fetch *fetch, const struct image_source_message *s
     struct error e = { 0 };
     path_make(fetch->fetches, "layout", fetch->result);
     struct str host = image_registry(str_c(&arena, source->reference));
-    bool is_ours = is_listed(host, &network->options.registries);
+    bool is_ours = str_list_has(&network->options.registries, host);
     const struct image_pull_request request = {
         .reference = str_c(&arena, source->reference),
         .layout = fetch->result,

@@ -58,27 +58,14 @@ static bool is_loopback(struct str host)
 bool registry_is_plain(struct str reference, const struct str_list *hosts)
 {
     struct str host = registry_host(reference);
-    for (size_t i = 0; i < hosts->count; i++) {
-        if (str_eq(hosts->items[i], host))
-            return is_loopback(host);
-    }
-    return false;
-}
-
-static bool is_listed(struct str host, const struct str_list *hosts)
-{
-    for (size_t i = 0; i < hosts->count; i++) {
-        if (str_eq(hosts->items[i], host))
-            return true;
-    }
-    return false;
+    return str_list_has(hosts, host) && is_loopback(host);
 }
 
 enum err registry_judge(struct str reference, const struct registry_rules *rules, enum reach *reach,
                         struct error *e)
 {
     struct str host = registry_host(reference);
-    bool is_named = is_listed(host, rules->named) || is_listed(host, rules->plain);
+    bool is_named = str_list_has(rules->named, host) || str_list_has(rules->plain, host);
     if (!is_named && rules->named->count > 0)
         return err_cause(e, ERR_DENIED, CAUSE_NOT_PERMITTED,
                          "images may not come from %.*s: operators name the registries that are "

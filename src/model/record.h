@@ -44,6 +44,15 @@ struct str_list {
     size_t count;
 };
 
+static inline bool str_list_has(const struct str_list *list, struct str text)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (str_eq(list->items[i], text))
+            return true;
+    }
+    return false;
+}
+
 struct pair {
     struct str name;
     struct str value;
