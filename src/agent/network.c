@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "agent/gpu/gpu.h"
 #include "agent/node_facts.h"
 #include "net/egress.h"
 #include "os/clock.h"
@@ -278,12 +279,6 @@ static void on_observed(struct network *network, const struct ipc_observed *mess
     report_due(network);
 }
 
-static const char *vendor_name(uint32_t vendor)
-{
-    static const char *const names[] = { "nvidia", "amd", "intel", "other" };
-    return vendor < COUNT_OF(names) ? names[vendor] : "other";
-}
-
 static void inventory_send(struct network *network)
 {
     if (!network->has_inventory)
@@ -298,7 +293,7 @@ static void inventory_send(struct network *network)
         devices[i] = (struct found_device){
             .index = d->index,
             .class_name = str_of(d->class_name),
-            .vendor = str_of(vendor_name(d->vendor)),
+            .vendor = str_of(gpu_vendor_name(d->vendor)),
             .uuid = str_of(d->uuid),
             .model = str_of(d->model),
             .memory_mib = d->memory_mib,

@@ -149,14 +149,3 @@ char *gpu_class_name(enum gpu_vendor vendor, const char *model, int64_t memory_m
     add_size(out, memory_mib);
     return out;
 }
-
-const char *gpu_vendor_name(enum gpu_vendor vendor)
-{
-    static const char *const names[] = {
-        [GPU_VENDOR_NVIDIA] = "nvidia",
-        [GPU_VENDOR_AMD] = "amd",
-        [GPU_VENDOR_INTEL] = "intel",
-        [GPU_VENDOR_OTHER] = "other",
-    };
-    return names[vendor];
-}

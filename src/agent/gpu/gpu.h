@@ -110,7 +110,10 @@ MUST_CHECK enum err gpu_probe(struct gpu *gpu, struct gpu_inventory *out, struct
 /* What happened since the last call; never blocks. At most `max`, the rest with the next call. */
 size_t gpu_poll(struct gpu *gpu, struct gpu_event *out, size_t max);
 
-/* Who holds memory of a device. ERR_NOT_FOUND: no such device; ERR_UNAVAILABLE: cannot be told. */
+/*
+ * For tests/gpu, which hold them against what the card itself says: who holds memory of a device, and
+ * its memory, use, heat and power now. ERR_NOT_FOUND: no such device; ERR_UNAVAILABLE: cannot be told.
+ */
 MUST_CHECK enum err gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process *out,
                                   size_t max, size_t *count, struct error *e);
 MUST_CHECK enum err gpu_measure(struct gpu *gpu, unsigned device, struct gpu_sample *out,
@@ -119,7 +122,17 @@ MUST_CHECK enum err gpu_measure(struct gpu *gpu, unsigned device, struct gpu_sam
 /* "h100-80g" out of a model's name and memory; a table first, then a tidied name. Returns `out`. */
 char *gpu_class_name(enum gpu_vendor vendor, const char *model, int64_t memory_mib,
                      char out[GPU_CLASS_MAX]);
-const char *gpu_vendor_name(enum gpu_vendor vendor); /* "nvidia" */
+/* "nvidia"; "other" for an unknown number. Inline: the half with the network has no driver. */
+static inline const char *gpu_vendor_name(unsigned vendor)
+{
+    static const char *const names[] = {
+        [GPU_VENDOR_NVIDIA] = "nvidia",
+        [GPU_VENDOR_AMD] = "amd",
+        [GPU_VENDOR_INTEL] = "intel",
+        [GPU_VENDOR_OTHER] = "other",
+    };
+    return names[vendor < COUNT_OF(names) ? vendor : GPU_VENDOR_OTHER];
+}
 
 enum { GPU_ENV_COUNT = 3 };
 /* Names that a workload may never set itself: CUDA_, NVIDIA_ and ROCR_VISIBLE_DEVICES. */
