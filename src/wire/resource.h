@@ -347,7 +347,6 @@ struct problem_view {
 };
 /* `title` and `status` out of the code; cause by name. Text is borrowed from `e`. */
 void problem_view_fill(struct problem_view *view, const struct error *e);
-unsigned http_status_of(enum err code);
 
 extern const struct schema project_view_schema, class_view_schema, pool_view_schema,
     request_view_schema, profile_view_schema, device_view_schema, node_view_schema,

@@ -517,11 +517,6 @@ static const struct problem_row {
     [ERR_CORRUPT] = { 500, CAUSE_UNAVAILABLE, "The controller has a problem" },
 };
 
-unsigned http_status_of(enum err code)
-{
-    return (unsigned)code < ERR_COUNT ? problem_rows[code].status : 500;
-}
-
 void problem_view_fill(struct problem_view *view, const struct error *e)
 {
     enum err code = (unsigned)e->code < ERR_COUNT ? e->code : ERR_IO;
