@@ -16,7 +16,7 @@
 #include "os/file.h"
 #include "wire/link.h"
 
-enum { PEM_MAX = 64 * 1024, SMALL_MAX = 1024, JOIN_TIMEOUT_MS = 20000 };
+enum { PEM_MAX = 64 * 1024, JOIN_TIMEOUT_MS = 20000 };
 
 void net_identity_done(struct net_identity *identity)
 {

@@ -42,10 +42,9 @@ struct network {
     struct ipc_hello agentd;
     struct ipc_inventory inventory;
     bool has_inventory;
-    VEC(struct ipc_observed_entry) observed; /* what it holds, by its last word */
-    bool is_observed_full;                   /* a full set has been assembled */
-    size_t observed_seen;                    /* entries of the full set being assembled */
-    VEC(struct ipc_observed_entry) assembling;
+    VEC(struct ipc_observed_entry) observed;   /* what it holds, by its last word */
+    bool is_observed_full;                     /* a full set has been assembled */
+    VEC(struct ipc_observed_entry) assembling; /* the full set, as far as it has come */
     uint64_t applied_epoch, applied_generation;
 
     /* a desired set on its way down */
@@ -80,11 +79,12 @@ struct network {
     struct net_streams *streams; /* owned */
 };
 
+/* Reads the identity and makes the parts; connects to nobody yet. Borrows the options' texts. */
 enum err network_open(const struct network_options *options, struct network **out, struct error *e)
     MUST_CHECK;
 void network_free(struct network *network); /* NULL is a no-op */
 DEFINE_CLEANUP(network, struct network *, network_free)
-/* Serves until network_stop. */
+/* Serves until network_stop, which a handler of the same loop may call. */
 enum err network_run(struct network *network, struct error *e) MUST_CHECK;
 void network_stop(struct network *network);
 
@@ -94,17 +94,26 @@ bool network_send_up(struct network *network, enum message_type type, const void
 
 /* ---- the parts: each hears of what concerns it ------------------------------------------------ */
 
+/*
+ * ..._new borrows the network; ..._free ends whatever goes on, and takes NULL. ..._up: the controller
+ * has greeted us; ..._down: the link has gone; ..._agentd_gone: the privileged half has. None of them
+ * fails: what cannot be done now is tried again, or told to whoever asked.
+ */
+
 struct net_fetches *net_fetches_new(struct network *network);
 void net_fetches_free(struct net_fetches *fetches);
+/* The privileged half has no such image: fetch it from the controller, or ask it for the source. */
 void net_fetches_need(struct net_fetches *fetches, const struct ipc_need_image *need);
+/* The controller's answer: the registry that has it. */
 void net_fetches_source(struct net_fetches *fetches, const struct image_source_message *source);
-void net_fetches_up(struct net_fetches *fetches);   /* greeted by the controller */
-void net_fetches_down(struct net_fetches *fetches); /* the link is gone */
+void net_fetches_up(struct net_fetches *fetches);
+void net_fetches_down(struct net_fetches *fetches);
 
 struct net_logs *net_logs_new(struct network *network);
 void net_logs_free(struct net_logs *logs);
 /* Takes the descriptor, if there is one (-1: none). */
 void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, int fd);
+/* How far the controller has which log: the rest of each follows, what it has is let go. */
 void net_logs_wanted(struct net_logs *logs, const struct log_message *wanted);
 void net_logs_up(struct net_logs *logs);
 void net_logs_down(struct net_logs *logs);
@@ -112,6 +121,7 @@ void net_logs_agentd_gone(struct net_logs *logs);
 
 struct net_streams *net_streams_new(struct network *network);
 void net_streams_free(struct net_streams *streams);
+/* The controller opens one; it is closed with a reason where it cannot be served. */
 void net_streams_open(struct net_streams *streams, struct link_stream *stream,
                       const struct stream_header *header);
 /* Takes the descriptors it keeps (sets them to -1). */
