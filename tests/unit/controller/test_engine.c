@@ -528,6 +528,28 @@ static void test_desired_sets_follow_durability(void **state)
     world_end(&world);
 }
 
+static void test_a_higher_epoch(void **state)
+{
+    (void)state;
+    struct world world;
+    uint64_t epoch = 0;
+    struct error e = { 0 };
+    world_start(&world);
+    struct id node = add_node(&world);
+    size_t before = world.sent_count;
+    CHECK_OK("claim", world.store->vtable->claim(world.store, 500, &epoch, &e), &e);
+    engine_raise_epoch(world.engine, epoch, STR("test"));
+    turn(&world);
+    CHECK("decided, not told",
+          engine_state(world.engine)->epoch == 500 && world.sent_count == before);
+    settle(&world, ERR_OK);
+    CHECK("every node gets its set anew",
+          world.sent_count == before + 1 && id_eq(world.sent[before], node));
+    CHECK("and goes on under it", create_tenant(&world, "amber") == ERR_OK);
+    settle_all(&world);
+    world_end(&world);
+}
+
 static void test_time_never_goes_back(void **state)
 {
     (void)state;
@@ -557,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_answers_under_keys),
         cmocka_unit_test(test_contact),
         cmocka_unit_test(test_desired_sets_follow_durability),
+        cmocka_unit_test(test_a_higher_epoch),
         cmocka_unit_test(test_time_never_goes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
