@@ -26,6 +26,7 @@ PROGRAMS = ["controller/berthd", "agent/berth-agent", "agent/berth-agentd", "age
 AGENT_UID = 65433  # of the network half; no such user is needed
 ENDED = ("succeeded", "failed", "cancelled", "timed_out")
 POLL_S = 0.02
+SLOWNESS = float(os.environ.get("BERTH_TEST_SLOWNESS", "1"))  # of the programs, as with sanitizers
 
 
 def pause(seconds=POLL_S):
@@ -35,7 +36,7 @@ def pause(seconds=POLL_S):
 
 def until(what, timeout_s=30.0, poll_s=POLL_S):
     """The first true value of what(), or the last false one at the deadline."""
-    end = time.monotonic() + timeout_s
+    end = time.monotonic() + timeout_s * SLOWNESS
     while True:
         value = what()
         if value or time.monotonic() > end:
