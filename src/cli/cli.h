@@ -84,7 +84,7 @@ struct cli_command {
     const char *arguments; /* "WORKLOAD...", "NAME", "[FILE]"; NULL: none */
     unsigned arguments_min, arguments_max;
     const char *summary;  /* one line */
-    const char *examples; /* lines, each a command; may be NULL */
+    const char *examples; /* lines, each a command and indented by two */
     const struct cli_option *options;
     size_t option_count;
     /* Commands that are one request: sent once for each argument, or once without any. `{}` in the

@@ -345,96 +345,156 @@ COMMAND wait_for = { NULL, "wait", ARGUMENTS("WORKLOAD..."),
     .summary = "wait until they end; exit 0 only if all succeeded", OPTIONS(wait_options),
     .run = run_wait, .examples = "  berth wait $(berth submit ... )" };
 COMMAND cancel = { NULL, "cancel", ARGUMENTS("WORKLOAD..."), .summary = "end work, in any state",
-    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/cancel", COLUMNS(workload_columns) };
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/cancel", COLUMNS(workload_columns),
+    .examples = "  berth cancel train\n"
+                "  berth cancel $(berth list -q --label sweep=7)" };
 COMMAND hold = { NULL, "hold", ARGUMENTS("WORKLOAD..."), .summary = "keep waiting work from starting",
-    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/hold", COLUMNS(workload_columns) };
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/hold", COLUMNS(workload_columns),
+    .examples = "  berth hold train --reason 'data is not there yet'" };
 COMMAND release = { NULL, "release", ARGUMENTS("WORKLOAD..."), .summary = "let held work start",
-    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/release", COLUMNS(workload_columns) };
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/release", COLUMNS(workload_columns),
+    .examples = "  berth release train" };
 COMMAND requeue = { NULL, "requeue", ARGUMENTS("WORKLOAD..."), .summary = "stop work and let it start again",
-    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/requeue", COLUMNS(workload_columns) };
+    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/requeue", COLUMNS(workload_columns),
+    .examples = "  berth requeue train --reason 'the data set was wrong'" };
 COMMAND explain = { NULL, "explain", ARGUMENT("WORKLOAD"), .summary = "why it waits, with numbers",
-    .method = "GET", .path = "/v1/workloads/{}/explain", COLUMNS(explain_columns) };
+    .method = "GET", .path = "/v1/workloads/{}/explain", COLUMNS(explain_columns),
+    .examples = "  berth explain train" };
 COMMAND exec = { NULL, "exec", .arguments = "WORKLOAD -- COMMAND...", .arguments_min = 2,
     .arguments_max = CLI_ARGUMENTS_MAX, .summary = "run a command inside running work", OPTIONS(exec_options),
     .run = run_exec, .examples = "  berth exec train -- nvidia-smi\n  berth exec -t train -- bash" };
 COMMAND cp = { NULL, "cp", .arguments = "FROM TO", .arguments_min = 2, .arguments_max = 2,
     .summary = "copy files to or from running work (WORKLOAD:PATH)", OPTIONS(copy_options), .run = run_cp,
     .examples = "  berth cp train:/workspace/model.pt .\n  berth cp data/ train:/tmp" };
-COMMAND top = { NULL, "top", .summary = "use of each project and class", .run = run_top };
-COMMAND status = { NULL, "status", .summary = "the installation in numbers", .method = "GET", .path = "/v1/status" };
-COMMAND whoami = { NULL, "whoami", .summary = "whom the controller takes you for", .method = "GET", .path = "/v1/whoami" };
+COMMAND top = { NULL, "top", .summary = "use of each project and class", .run = run_top,
+    .examples = "  berth top\n"
+                "  berth top -o json" };
+COMMAND status = { NULL, "status", .summary = "the installation in numbers", .method = "GET", .path = "/v1/status",
+    .examples = "  berth status" };
+COMMAND whoami = { NULL, "whoami", .summary = "whom the controller takes you for", .method = "GET", .path = "/v1/whoami",
+    .examples = "  berth whoami -o json" };
 COMMAND apply = { NULL, "apply", .summary = "make things as a file says", OPTIONS(apply_options), .run = run_apply,
     .examples = "  berth apply -f tenants.yaml --dry-run\n  berth apply -f tenants.yaml" };
-COMMAND events = { NULL, "events", .summary = "the change feed, as lines of JSON", OPTIONS(event_options), .run = run_events };
-COMMAND doctor = { NULL, "doctor", .summary = "check this installation", .run = run_doctor };
+COMMAND events = { NULL, "events", .summary = "the change feed, as lines of JSON", OPTIONS(event_options), .run = run_events,
+    .examples = "  berth events --after 1200 --workload wl_7rk... --count 10" };
+COMMAND doctor = { NULL, "doctor", .summary = "check this installation", .run = run_doctor,
+    .examples = "  berth doctor && echo in order" };
 COMMAND completion = { NULL, "completion", ARGUMENT("SHELL"), .summary = "completion for bash or zsh", .run = run_completion,
     .examples = "  berth completion bash >/etc/bash_completion.d/berth" };
 
 COMMAND tenant_create = { "tenant", "create", ARGUMENT("NAME"), .summary = "create a tenant", OPTIONS(quota_options),
     .method = "POST", .path = "/v1/tenants", .argument_field = "path", COLUMNS(project_columns),
     .examples = "  berth tenant create amber --quota h100-80g=8 --limit h100-80g=16" };
-COMMAND tenant_list = { "tenant", "list", .summary = "tenants", .method = "GET", .path = "/v1/tenants", COLUMNS(project_columns) };
-COMMAND tenant_show = { "tenant", "show", ARGUMENTS("NAME..."), .summary = "a tenant, with quotas and use", .method = "GET", .path = "/v1/tenants/{}" };
-COMMAND tenant_remove = { "tenant", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty tenant", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/tenants/{}" };
+COMMAND tenant_list = { "tenant", "list", .summary = "tenants", .method = "GET", .path = "/v1/tenants", COLUMNS(project_columns),
+    .examples = "  berth tenant list" };
+COMMAND tenant_show = { "tenant", "show", ARGUMENTS("NAME..."), .summary = "a tenant, with quotas and use", .method = "GET", .path = "/v1/tenants/{}",
+    .examples = "  berth tenant show amber -o yaml" };
+COMMAND tenant_remove = { "tenant", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty tenant", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/tenants/{}",
+    .examples = "  berth tenant remove amber" };
 COMMAND project_create = { "project", "create", ARGUMENT("PATH"), .summary = "create a project; its parents must exist", OPTIONS(quota_options),
     .method = "POST", .path = "/v1/projects", .argument_field = "path", COLUMNS(project_columns),
     .examples = "  berth project create amber/vision --quota h100-80g=4" };
-COMMAND project_list = { "project", "list", .summary = "projects, parents first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/projects", COLUMNS(project_columns) };
-COMMAND project_show = { "project", "show", ARGUMENTS("PATH..."), .summary = "a project, with quotas and use", .method = "GET", .path = "/v1/projects/{}" };
-COMMAND project_remove = { "project", "remove", ARGUMENTS("PATH..."), .summary = "remove an empty project", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/projects/{}" };
+COMMAND project_list = { "project", "list", .summary = "projects, parents first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/projects", COLUMNS(project_columns),
+    .examples = "  berth project list --tenant amber" };
+COMMAND project_show = { "project", "show", ARGUMENTS("PATH..."), .summary = "a project, with quotas and use", .method = "GET", .path = "/v1/projects/{}",
+    .examples = "  berth project show amber/vision" };
+COMMAND project_remove = { "project", "remove", ARGUMENTS("PATH..."), .summary = "remove an empty project", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/projects/{}",
+    .examples = "  berth project remove amber/vision/old --yes" };
 COMMAND quota_set = { "quota", "set", ARGUMENT("PATH"), .summary = "change quotas of a tenant or project; what is not named stays", OPTIONS(quota_options),
     .method = "PATCH", .path = "/v1/projects/{}", COLUMNS(project_columns),
     .examples = "  berth quota set amber --quota h100-80g=8 --limit h100-80g=none" };
-COMMAND quota_show = { "quota", "show", ARGUMENTS("PATH..."), .summary = "quotas of a tenant or project, with use", .run = run_quota_show };
-COMMAND class_list = { "class", "list", .summary = "resource classes, with capacity", .method = "GET", .path = "/v1/classes", COLUMNS(class_columns) };
-COMMAND class_show = { "class", "show", ARGUMENTS("NAME..."), .summary = "a class", .method = "GET", .path = "/v1/classes/{}" };
+COMMAND quota_show = { "quota", "show", ARGUMENTS("PATH..."), .summary = "quotas of a tenant or project, with use", .run = run_quota_show,
+    .examples = "  berth quota show amber amber/vision" };
+COMMAND class_list = { "class", "list", .summary = "resource classes, with capacity", .method = "GET", .path = "/v1/classes", COLUMNS(class_columns),
+    .examples = "  berth class list" };
+COMMAND class_show = { "class", "show", ARGUMENTS("NAME..."), .summary = "a class", .method = "GET", .path = "/v1/classes/{}",
+    .examples = "  berth class show h100-80g" };
 COMMAND class_set = { "class", "set", ARGUMENT("NAME"), .summary = "create or change a class", OPTIONS(class_options),
     .method = "PUT", .path = "/v1/classes/{}", COLUMNS(class_columns), .examples = "  berth class set h100-80g --price-micros 2500000" };
-COMMAND class_remove = { "class", "remove", ARGUMENTS("NAME..."), .summary = "remove a class that nothing uses", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/classes/{}" };
-COMMAND pool_list = { "pool", "list", .summary = "pools of nodes", .method = "GET", .path = "/v1/pools", COLUMNS(pool_columns) };
-COMMAND pool_set = { "pool", "set", ARGUMENT("NAME"), .summary = "create or change a pool", OPTIONS(pool_options), .method = "PUT", .path = "/v1/pools/{}", COLUMNS(pool_columns) };
-COMMAND pool_remove = { "pool", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty pool", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/pools/{}" };
-COMMAND profile_list = { "profile", "list", .summary = "shapes that users pick", .method = "GET", .path = "/v1/profiles", COLUMNS(profile_columns) };
-COMMAND profile_set = { "profile", "set", ARGUMENT("NAME"), .summary = "create or change a profile", OPTIONS(profile_options), .method = "PUT", .path = "/v1/profiles/{}", COLUMNS(profile_columns) };
-COMMAND profile_remove = { "profile", "remove", ARGUMENTS("NAME..."), .summary = "remove a profile", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/profiles/{}" };
-COMMAND node_list = { "node", "list", .summary = "nodes, with devices and use", OPTIONS(node_list_options), .method = "GET", .path = "/v1/nodes", COLUMNS(node_columns) };
-COMMAND node_show = { "node", "show", ARGUMENTS("NODE..."), .summary = "a node", .method = "GET", .path = "/v1/nodes/{}" };
+COMMAND class_remove = { "class", "remove", ARGUMENTS("NAME..."), .summary = "remove a class that nothing uses", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/classes/{}",
+    .examples = "  berth class remove k80" };
+COMMAND pool_list = { "pool", "list", .summary = "pools of nodes", .method = "GET", .path = "/v1/pools", COLUMNS(pool_columns),
+    .examples = "  berth pool list" };
+COMMAND pool_set = { "pool", "set", ARGUMENT("NAME"), .summary = "create or change a pool", OPTIONS(pool_options), .method = "PUT", .path = "/v1/pools/{}", COLUMNS(pool_columns),
+    .examples = "  berth pool set hall-2 --class h100-80g" };
+COMMAND pool_remove = { "pool", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty pool", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/pools/{}",
+    .examples = "  berth pool remove hall-1" };
+COMMAND profile_list = { "profile", "list", .summary = "shapes that users pick", .method = "GET", .path = "/v1/profiles", COLUMNS(profile_columns),
+    .examples = "  berth profile list" };
+COMMAND profile_set = { "profile", "set", ARGUMENT("NAME"), .summary = "create or change a profile", OPTIONS(profile_options), .method = "PUT", .path = "/v1/profiles/{}", COLUMNS(profile_columns),
+    .examples = "  berth profile set gpu-4 --gpus 4 --cpus 32 --memory 256G --class h100-80g" };
+COMMAND profile_remove = { "profile", "remove", ARGUMENTS("NAME..."), .summary = "remove a profile", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/profiles/{}",
+    .examples = "  berth profile remove gpu-4 --yes" };
+COMMAND node_list = { "node", "list", .summary = "nodes, with devices and use", OPTIONS(node_list_options), .method = "GET", .path = "/v1/nodes", COLUMNS(node_columns),
+    .examples = "  berth node list --contact lost\n"
+                "  berth node list --pool hall-2 -o json" };
+COMMAND node_show = { "node", "show", ARGUMENTS("NODE..."), .summary = "a node", .method = "GET", .path = "/v1/nodes/{}",
+    .examples = "  berth node show n1" };
 COMMAND node_join_token = { "node", "join-token", .summary = "a token with which one machine can become a node", OPTIONS(join_token_options), .run = run_token_create, .path = "/v1/join-tokens",
     .examples = "  berth node join-token -q | ssh n1 berth-agent join --server ctl --token-file - --ca ca.pem" };
-COMMAND node_cordon = { "node", "cordon", ARGUMENTS("NODE..."), .summary = "no new work on a node", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/cordon", COLUMNS(node_columns) };
-COMMAND node_uncordon = { "node", "uncordon", ARGUMENTS("NODE..."), .summary = "new work again", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/uncordon", COLUMNS(node_columns) };
-COMMAND node_drain = { "node", "drain", ARGUMENTS("NODE..."), .summary = "empty a node for maintenance", OPTIONS(drain_options), .method = "POST", .path = "/v1/nodes/{}/drain", COLUMNS(node_columns) };
-COMMAND node_undrain = { "node", "undrain", ARGUMENTS("NODE..."), .summary = "end a drain", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/undrain", COLUMNS(node_columns) };
-COMMAND node_confirm = { "node", "confirm-lost", ARGUMENTS("NODE..."), .summary = "say that nothing of a lost node can still run", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/confirm-lost", COLUMNS(node_columns) };
-COMMAND node_remove = { "node", "remove", ARGUMENTS("NODE..."), .summary = "remove a node; it has to join again", OPTIONS(node_remove_options), .run = run_remove, .path = "/v1/nodes/{}" };
-COMMAND device_list = { "device", "list", .summary = "devices of all nodes", OPTIONS(device_list_options), .method = "GET", .path = "/v1/devices", COLUMNS(device_columns) };
-COMMAND device_hold = { "device", "hold", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "keep a device out of use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns) };
-COMMAND device_release = { "device", "release", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "put a device back into use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns) };
-COMMAND allocation_list = { "allocation", "list", .summary = "what the nodes hold now", .method = "GET", .path = "/v1/allocations", COLUMNS(allocation_columns) };
+COMMAND node_cordon = { "node", "cordon", ARGUMENTS("NODE..."), .summary = "no new work on a node", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/cordon", COLUMNS(node_columns),
+    .examples = "  berth node cordon n1 --reason 'a fan is loud'" };
+COMMAND node_uncordon = { "node", "uncordon", ARGUMENTS("NODE..."), .summary = "new work again", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/uncordon", COLUMNS(node_columns),
+    .examples = "  berth node uncordon n1" };
+COMMAND node_drain = { "node", "drain", ARGUMENTS("NODE..."), .summary = "empty a node for maintenance", OPTIONS(drain_options), .method = "POST", .path = "/v1/nodes/{}/drain", COLUMNS(node_columns),
+    .examples = "  berth node drain n1 --deadline 2h --reason 'new driver'" };
+COMMAND node_undrain = { "node", "undrain", ARGUMENTS("NODE..."), .summary = "end a drain", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/undrain", COLUMNS(node_columns),
+    .examples = "  berth node undrain n1" };
+COMMAND node_confirm = { "node", "confirm-lost", ARGUMENTS("NODE..."), .summary = "say that nothing of a lost node can still run", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/confirm-lost", COLUMNS(node_columns),
+    .examples = "  berth node confirm-lost n1 --reason 'it was switched off'" };
+COMMAND node_remove = { "node", "remove", ARGUMENTS("NODE..."), .summary = "remove a node; it has to join again", OPTIONS(node_remove_options), .run = run_remove, .path = "/v1/nodes/{}",
+    .examples = "  berth node remove n1\n"
+                "  berth node remove n1 --force --yes" };
+COMMAND device_list = { "device", "list", .summary = "devices of all nodes", OPTIONS(device_list_options), .method = "GET", .path = "/v1/devices", COLUMNS(device_columns),
+    .examples = "  berth device list --node n1" };
+COMMAND device_hold = { "device", "hold", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "keep a device out of use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns),
+    .examples = "  berth device hold n1 3 --reason 'errors of its memory'" };
+COMMAND device_release = { "device", "release", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "put a device back into use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns),
+    .examples = "  berth device release n1 3" };
+COMMAND allocation_list = { "allocation", "list", .summary = "what the nodes hold now", .method = "GET", .path = "/v1/allocations", COLUMNS(allocation_columns),
+    .examples = "  berth allocation list" };
 COMMAND token_create = { "token", "create", .summary = "make a token; its secret is shown once", OPTIONS(token_options), .run = run_token_create, .path = "/v1/tokens",
     .examples = "  export BERTH_TOKEN=$(berth token create --tenant amber --user ada -q)" };
-COMMAND token_list = { "token", "list", .summary = "tokens, never their secrets", OPTIONS(tenant_query), .method = "GET", .path = "/v1/tokens", COLUMNS(token_columns) };
-COMMAND token_revoke = { "token", "revoke", ARGUMENTS("ID..."), .summary = "revoke tokens, at once", .method = "DELETE", .path = "/v1/tokens/{}" };
-COMMAND volume_create = { "volume", "create", ARGUMENT("NAME"), .summary = "create a volume", OPTIONS(volume_options), .method = "POST", .path = "/v1/volumes", .argument_field = "name", COLUMNS(volume_columns) };
-COMMAND volume_list = { "volume", "list", .summary = "volumes", OPTIONS(tenant_query), .method = "GET", .path = "/v1/volumes", COLUMNS(volume_columns) };
-COMMAND volume_put = { "volume", "put", .arguments = "NAME FROM [PATH]", .arguments_min = 2, .arguments_max = 3, .summary = "copy files into a volume", OPTIONS(tenant_query), .run = run_volume_put };
-COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_min = 3, .arguments_max = 3, .summary = "copy files out of a volume", OPTIONS(tenant_query), .run = run_volume_get };
-COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}" };
+COMMAND token_list = { "token", "list", .summary = "tokens, never their secrets", OPTIONS(tenant_query), .method = "GET", .path = "/v1/tokens", COLUMNS(token_columns),
+    .examples = "  berth token list --tenant amber" };
+COMMAND token_revoke = { "token", "revoke", ARGUMENTS("ID..."), .summary = "revoke tokens, at once", .method = "DELETE", .path = "/v1/tokens/{}",
+    .examples = "  berth token revoke tok_7rk..." };
+COMMAND volume_create = { "volume", "create", ARGUMENT("NAME"), .summary = "create a volume", OPTIONS(volume_options), .method = "POST", .path = "/v1/volumes", .argument_field = "name", COLUMNS(volume_columns),
+    .examples = "  berth volume create data --tenant amber --quota 500G" };
+COMMAND volume_list = { "volume", "list", .summary = "volumes", OPTIONS(tenant_query), .method = "GET", .path = "/v1/volumes", COLUMNS(volume_columns),
+    .examples = "  berth volume list" };
+COMMAND volume_put = { "volume", "put", .arguments = "NAME FROM [PATH]", .arguments_min = 2, .arguments_max = 3, .summary = "copy files into a volume", OPTIONS(tenant_query), .run = run_volume_put,
+    .examples = "  berth volume put data ./images images" };
+COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_min = 3, .arguments_max = 3, .summary = "copy files out of a volume", OPTIONS(tenant_query), .run = run_volume_get,
+    .examples = "  berth volume get data results ./results" };
+COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}",
+    .examples = "  berth volume remove scratch" };
 COMMAND image_import = { "image", "import", .arguments = "NAME PATH", .arguments_min = 2, .arguments_max = 2, .summary = "upload a directory, a tarball, an OCI layout or archive as an image", OPTIONS(import_options), .run = run_image_import, COLUMNS(image_columns),
     .examples = "  berth image import debian-12 debian-12.tar" };
-COMMAND image_set = { "image", "set", ARGUMENT("NAME"), .summary = "name an image of a registry", OPTIONS(image_options), .method = "POST", .path = "/v1/images", .argument_field = "name", COLUMNS(image_columns) };
-COMMAND image_list = { "image", "list", .summary = "images, one's own and those offered to all", OPTIONS(tenant_query), .method = "GET", .path = "/v1/images", COLUMNS(image_columns) };
-COMMAND image_remove = { "image", "remove", ARGUMENTS("NAME..."), .summary = "remove an image; running work is not touched", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/images/{}" };
+COMMAND image_set = { "image", "set", ARGUMENT("NAME"), .summary = "name an image of a registry", OPTIONS(image_options), .method = "POST", .path = "/v1/images", .argument_field = "name", COLUMNS(image_columns),
+    .examples = "  berth image set torch --source registry.example.org/torch:2.4" };
+COMMAND image_list = { "image", "list", .summary = "images, one's own and those offered to all", OPTIONS(tenant_query), .method = "GET", .path = "/v1/images", COLUMNS(image_columns),
+    .examples = "  berth image list" };
+COMMAND image_remove = { "image", "remove", ARGUMENTS("NAME..."), .summary = "remove an image; running work is not touched", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/images/{}",
+    .examples = "  berth image remove torch --yes" };
 COMMAND credential_set = { "credential", "set", ARGUMENT("REGISTRY"), .summary = "set the login at a private registry", OPTIONS(credential_options), .run = run_credential_set, COLUMNS(credential_columns),
     .examples = "  berth credential set registry.example.org --username ci <password.txt" };
-COMMAND credential_list = { "credential", "list", .summary = "logins, never their passwords", OPTIONS(tenant_query), .method = "GET", .path = "/v1/credentials", COLUMNS(credential_columns) };
-COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}" };
-COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns) };
-COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a line: what is billed", OPTIONS(segment_options), .method = "GET", .path = "/v1/usage/segments", COLUMNS(segment_columns) };
-COMMAND invoice_show = { "invoice", "show", .arguments = "[TENANT]", .arguments_max = 1, .summary = "what a tenant's use costs so far", .run = run_invoice };
-COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/audit", COLUMNS(audit_columns) };
-COMMAND settings_show = { "settings", "show", .summary = "settings of the installation", .method = "GET", .path = "/v1/settings" };
-COMMAND settings_set = { "settings", "set", .summary = "change settings; what is not named stays", OPTIONS(settings_options), .method = "PATCH", .path = "/v1/settings" };
+COMMAND credential_list = { "credential", "list", .summary = "logins, never their passwords", OPTIONS(tenant_query), .method = "GET", .path = "/v1/credentials", COLUMNS(credential_columns),
+    .examples = "  berth credential list" };
+COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}",
+    .examples = "  berth credential remove crd_7rk..." };
+COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns),
+    .examples = "  berth usage report --project amber/vision" };
+COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a line: what is billed", OPTIONS(segment_options), .method = "GET", .path = "/v1/usage/segments", COLUMNS(segment_columns),
+    .examples = "  berth usage segments --workload wl_7rk... -o json" };
+COMMAND invoice_show = { "invoice", "show", .arguments = "[TENANT]", .arguments_max = 1, .summary = "what a tenant's use costs so far", .run = run_invoice,
+    .examples = "  berth invoice show amber" };
+COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/audit", COLUMNS(audit_columns),
+    .examples = "  berth audit list --tenant amber" };
+COMMAND settings_show = { "settings", "show", .summary = "settings of the installation", .method = "GET", .path = "/v1/settings",
+    .examples = "  berth settings show -o yaml" };
+COMMAND settings_set = { "settings", "set", .summary = "change settings; what is not named stays", OPTIONS(settings_options), .method = "PATCH", .path = "/v1/settings",
+    .examples = "  berth settings set --lost-after 5m --placement best_fit" };
 /* clang-format on */
 
 const struct cli_command *const cli_commands[] = {

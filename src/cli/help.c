@@ -12,6 +12,7 @@ static const char *const noun_summaries[][2] = {
     { "profile", "shapes that users pick" },
     { "node", "machines: join, cordon, drain, remove" },
     { "device", "accelerators of nodes" },
+    { "allocation", "what the nodes hold for running work" },
     { "token", "credentials" },
     { "volume", "storage of a tenant" },
     { "image", "root file systems of workloads" },
@@ -21,6 +22,15 @@ static const char *const noun_summaries[][2] = {
     { "audit", "who did what" },
     { "settings", "settings of the installation" },
 };
+
+const char *help_noun_summary(const char *noun)
+{
+    for (size_t i = 0; i < COUNT_OF(noun_summaries); i++) {
+        if (strcmp(noun_summaries[i][0], noun) == 0)
+            return noun_summaries[i][1];
+    }
+    return NULL;
+}
 
 static void print_rows(const char *noun)
 {
@@ -49,10 +59,24 @@ void help_all(void)
                "Example: berth submit --project amber --image debian-12 --gpus 0.5 -- nvidia-smi");
 }
 
+/* The first example of each verb. */
+static void print_examples(const char *noun)
+{
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        if ((*row)->noun == NULL || strcmp((*row)->noun, noun) != 0)
+            continue;
+        struct str rest = str_of((*row)->examples);
+        struct str first = str_cut(&rest, '\n');
+        (void)printf("%.*s\n", STR_ARG(first));
+    }
+}
+
 void help_noun(const char *noun)
 {
     (void)printf("Usage: berth %s VERB [ARGUMENTS] [OPTIONS]\n\nVerbs:\n", noun);
     print_rows(noun);
+    (void)puts("\nExamples:");
+    print_examples(noun);
     (void)printf("\nsee `berth %s VERB --help`\n", noun);
 }
 
@@ -82,6 +106,5 @@ void help_command(const struct cli_command *c)
     }
     (void)puts("\nOptions of every command:");
     print_options(globals, global_count);
-    if (c->examples != NULL)
-        (void)printf("\nExamples:\n%s\n", c->examples);
+    (void)printf("\nExamples:\n%s\n", c->examples);
 }

@@ -6,6 +6,9 @@
 
 const struct cli_option *cli_global_options(size_t *count);
 
+/* One line on a noun, or NULL. */
+const char *help_noun_summary(const char *noun);
+
 void help_all(void);
 void help_noun(const char *noun);
 void help_command(const struct cli_command *command);

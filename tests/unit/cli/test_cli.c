@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/help.h"
 #include "cli/ignore.h"
 #include "cli/tree.h"
 #include "cli/words.h"
@@ -118,6 +119,8 @@ static void test_table(void **state)
     for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
         const struct cli_command *c = *row;
         CHECK(c->verb, c->summary != NULL && c->summary[0] != '\0');
+        CHECK(c->verb, c->examples != NULL && strncmp(c->examples, "  ", 2) == 0);
+        CHECK(c->verb, c->noun == NULL || help_noun_summary(c->noun) != NULL);
         CHECK(c->verb, c->run != NULL || (c->method != NULL && c->path != NULL));
         CHECK(c->verb, (c->arguments == NULL) == (c->arguments_max == 0));
         CHECK(c->verb, c->arguments_min <= c->arguments_max);
@@ -214,6 +217,46 @@ static void test_words(void **state)
         CHECK(c->name, c->arguments < 0 || cli.argument_count == c->arguments);
         CHECK(c->name, c->option == NULL || was_read(&cli, c->option));
         arena_done(&cli.arena);
+    }
+}
+
+/* The words of an example up to what is the shell's; quoted ones are one word. Returns their count. */
+static int example_words(char *line, char **words)
+{
+    int count = 0;
+    for (char *at = line; *at != '\0' && strchr("|<>&$", *at) == NULL;) {
+        bool is_quoted = *at == '\'';
+        char *end = is_quoted ? strchr(++at, '\'') : at + strcspn(at, " ");
+        char *next = *end != '\0' ? end + 1 : end;
+        *end = '\0';
+        words[count++] = at;
+        at = next + strspn(next, " ");
+    }
+    words[count] = NULL;
+    return count;
+}
+
+/* What help tells people to type is understood: `berth` begins each, also behind an assignment. */
+static void test_examples(void **state)
+{
+    (void)state;
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        struct str rest = str_of((*row)->examples);
+        while (rest.size > 0) {
+            static struct cli cli;
+            char line[256] = "";
+            char *words[64];
+            struct str text = str_cut(&rest, '\n');
+            CHECK((*row)->verb, text.size < sizeof(line));
+            memcpy(line, text.data, text.size);
+            char *start = strstr(line, "berth ");
+            CHECK(line, start != NULL);
+            start[strcspn(start, ")")] = '\0'; /* of $(...) */
+            cli = (struct cli){ .argv = words };
+            CHECK(line, words_read(&cli, example_words(start, words)));
+            CHECK(line, cli.command == *row);
+            arena_done(&cli.arena);
+        }
     }
 }
 
@@ -458,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_encoding),
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_examples),
         cmocka_unit_test(test_ignore),
         cmocka_unit_test(test_equal_trees_give_equal_bytes),
         cmocka_unit_test(test_tree_there_and_back),
