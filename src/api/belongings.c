@@ -457,7 +457,8 @@ enum err finish_credential(struct call *c, struct error *e)
     return ERR_OK;
 }
 
-enum err remove_credential(struct call *c, struct error *e)
+static enum err find_credential(const struct call *c, const struct credential **out,
+                                struct error *e)
 {
     struct id id = { 0 };
     const struct credential *credential = id_parse(ID_CREDENTIAL, c->request->params[0], &id)
@@ -465,6 +466,30 @@ enum err remove_credential(struct call *c, struct error *e)
                                               : NULL;
     if (credential == NULL || !call_allows(c, credential->r.tenant))
         return call_not_found("credential", c->request->params[0], e);
+    *out = credential;
+    return ERR_OK;
+}
+
+enum err get_credential(struct call *c, struct error *e)
+{
+    const struct credential *credential = NULL;
+    struct credential_view view;
+    enum err rc = find_credential(c, &credential, e);
+
+    if (rc != ERR_OK)
+        return rc;
+    credential_view_fill(&view, call_state(c), credential);
+    call_answer(c, &credential_view_schema, &view, credential->r.version);
+    return ERR_OK;
+}
+
+enum err remove_credential(struct call *c, struct error *e)
+{
+    const struct credential *credential = NULL;
+    enum err rc = find_credential(c, &credential, e);
+
+    if (rc != ERR_OK)
+        return rc;
     return call_target(c, CMD_CREDENTIAL_REMOVE, credential->r.id, e);
 }
 

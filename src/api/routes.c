@@ -296,6 +296,8 @@ const struct route routes[] = {
     CREATE("/v1/credentials", PERMIT_CREDENTIAL_WRITE, set_credential, finish_credential,
            credential_spec_schema, credential_view_schema, "storage",
            "Set the login at a registry"),
+    ONE("/v1/credentials/{credential}", PERMIT_CREDENTIAL_READ, get_credential,
+        credential_view_schema, "storage", "A login, never its password"),
     REMOVE("/v1/credentials/{credential}", PERMIT_CREDENTIAL_WRITE, remove_credential, NULL,
            "storage", "Remove a login"),
     { PUT, .flags = ROUTE_STORES, .pattern = "/v1/uploads/{digest}",

@@ -232,6 +232,9 @@ static const struct cli_option quota_options[] = {
 static const struct cli_option tenant_query[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
 };
+static const struct cli_option tenant_of[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
+};
 static const struct cli_option tenant_remove_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
     LOCAL_FLAG("yes", 'y', "do not ask"),
@@ -308,10 +311,14 @@ static const struct cli_option settings_options[] = {
     SPAN("min-runtime", 0, "min_runtime_s", "that borrowed work is left in peace by claims above quota"),
     SPAN("min-runtime-in-quota", 0, "min_runtime_in_quota_s", "and by claims within quota"),
     SPAN("start-timeout", 0, "start_timeout_s", "from grant to running"),
+    SPAN("gang-repair", 0, "gang_repair_s", "for lost members of a gang to be replaced"),
     SPAN("lost-after", 0, "lost_after_s", "without contact, until a node is declared lost"),
     SPAN("unknown-after", 0, "unknown_after_s", "without contact, until a node gets no new work"),
     SPAN("backoff-base", 0, "backoff_base_s", "the n-th failure waits base times 2 to the n"),
     SPAN("backoff-max", 0, "backoff_max_s", "and at most this"),
+    SPAN("ended-keep", 0, "ended_keep_s", "that ended work stays in memory"),
+    NUMBER("ended-keep-count", 0, "ended_keep_count", "and at most so many"),
+    MIB("device-reserve", 0, "device_reserve_mib", "memory of a device that no fraction gets"),
     TEXT("reclaim-to", 0, "reclaim_to", "WHAT", "quota or fair_share"),
     TEXT("placement", 0, NULL, "NAME", "first_fit or best_fit"),
 };
@@ -415,12 +422,16 @@ COMMAND class_remove = { "class", "remove", ARGUMENTS("NAME..."), .summary = "re
     .examples = "  berth class remove k80" };
 COMMAND pool_list = { "pool", "list", .summary = "pools of nodes", .method = "GET", .path = "/v1/pools", COLUMNS(pool_columns),
     .examples = "  berth pool list" };
+COMMAND pool_show = { "pool", "show", ARGUMENTS("NAME..."), .summary = "a pool", .method = "GET", .path = "/v1/pools/{}",
+    .examples = "  berth pool show hall-2" };
 COMMAND pool_set = { "pool", "set", ARGUMENT("NAME"), .summary = "create or change a pool", OPTIONS(pool_options), .method = "PUT", .path = "/v1/pools/{}", COLUMNS(pool_columns),
     .examples = "  berth pool set hall-2 --class h100-80g" };
 COMMAND pool_remove = { "pool", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty pool", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/pools/{}",
     .examples = "  berth pool remove hall-1" };
 COMMAND profile_list = { "profile", "list", .summary = "shapes that users pick", .method = "GET", .path = "/v1/profiles", COLUMNS(profile_columns),
     .examples = "  berth profile list" };
+COMMAND profile_show = { "profile", "show", ARGUMENTS("NAME..."), .summary = "a profile", .method = "GET", .path = "/v1/profiles/{}",
+    .examples = "  berth profile show gpu-4" };
 COMMAND profile_set = { "profile", "set", ARGUMENT("NAME"), .summary = "create or change a profile", OPTIONS(profile_options), .method = "PUT", .path = "/v1/profiles/{}", COLUMNS(profile_columns),
     .examples = "  berth profile set gpu-4 --gpus 4 --cpus 32 --memory 256G --class h100-80g" };
 COMMAND profile_remove = { "profile", "remove", ARGUMENTS("NAME..."), .summary = "remove a profile", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/profiles/{}",
@@ -457,12 +468,16 @@ COMMAND token_create = { "token", "create", .summary = "make a token; its secret
     .examples = "  export BERTH_TOKEN=$(berth token create --tenant amber --user ada -q)" };
 COMMAND token_list = { "token", "list", .summary = "tokens, never their secrets", OPTIONS(tenant_query), .method = "GET", .path = "/v1/tokens", COLUMNS(token_columns),
     .examples = "  berth token list --tenant amber" };
+COMMAND token_show = { "token", "show", ARGUMENTS("ID..."), .summary = "a token, without its secret", .method = "GET", .path = "/v1/tokens/{}",
+    .examples = "  berth token show tok_7rk..." };
 COMMAND token_revoke = { "token", "revoke", ARGUMENTS("ID..."), .summary = "revoke tokens, at once", .method = "DELETE", .path = "/v1/tokens/{}",
     .examples = "  berth token revoke tok_7rk..." };
 COMMAND volume_create = { "volume", "create", ARGUMENT("NAME"), .summary = "create a volume", OPTIONS(volume_options), .method = "POST", .path = "/v1/volumes", .argument_field = "name", COLUMNS(volume_columns),
     .examples = "  berth volume create data --tenant amber --quota 500G" };
 COMMAND volume_list = { "volume", "list", .summary = "volumes", OPTIONS(tenant_query), .method = "GET", .path = "/v1/volumes", COLUMNS(volume_columns),
     .examples = "  berth volume list" };
+COMMAND volume_show = { "volume", "show", ARGUMENTS("NAME..."), .summary = "a volume", OPTIONS(tenant_of), .method = "GET", .path = "/v1/volumes/{}",
+    .examples = "  berth volume show data --tenant amber" };
 COMMAND volume_put = { "volume", "put", .arguments = "NAME FROM [PATH]", .arguments_min = 2, .arguments_max = 3, .summary = "copy files into a volume", OPTIONS(tenant_query), .run = run_volume_put,
     .examples = "  berth volume put data ./images images" };
 COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_min = 3, .arguments_max = 3, .summary = "copy files out of a volume", OPTIONS(tenant_query), .run = run_volume_get,
@@ -475,12 +490,16 @@ COMMAND image_set = { "image", "set", ARGUMENT("NAME"), .summary = "name an imag
     .examples = "  berth image set torch --source registry.example.org/torch:2.4" };
 COMMAND image_list = { "image", "list", .summary = "images, one's own and those offered to all", OPTIONS(tenant_query), .method = "GET", .path = "/v1/images", COLUMNS(image_columns),
     .examples = "  berth image list" };
+COMMAND image_show = { "image", "show", ARGUMENTS("NAME..."), .summary = "an image", OPTIONS(tenant_of), .method = "GET", .path = "/v1/images/{}",
+    .examples = "  berth image show debian-12" };
 COMMAND image_remove = { "image", "remove", ARGUMENTS("NAME..."), .summary = "remove an image; running work is not touched", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/images/{}",
     .examples = "  berth image remove torch --yes" };
 COMMAND credential_set = { "credential", "set", ARGUMENT("REGISTRY"), .summary = "set the login at a private registry", OPTIONS(credential_options), .run = run_credential_set, COLUMNS(credential_columns),
     .examples = "  berth credential set registry.example.org --username ci <password.txt" };
 COMMAND credential_list = { "credential", "list", .summary = "logins, never their passwords", OPTIONS(tenant_query), .method = "GET", .path = "/v1/credentials", COLUMNS(credential_columns),
     .examples = "  berth credential list" };
+COMMAND credential_show = { "credential", "show", ARGUMENTS("ID..."), .summary = "a login, without its password", .method = "GET", .path = "/v1/credentials/{}",
+    .examples = "  berth credential show crd_7rk..." };
 COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}",
     .examples = "  berth credential remove crd_7rk..." };
 COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns),
@@ -494,7 +513,8 @@ COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest fir
 COMMAND settings_show = { "settings", "show", .summary = "settings of the installation", .method = "GET", .path = "/v1/settings",
     .examples = "  berth settings show -o yaml" };
 COMMAND settings_set = { "settings", "set", .summary = "change settings; what is not named stays", OPTIONS(settings_options), .method = "PATCH", .path = "/v1/settings",
-    .examples = "  berth settings set --lost-after 5m --placement best_fit" };
+    .examples = "  berth settings set --lost-after 5m --placement best_fit\n"
+                "  berth settings set --ended-keep 2h --ended-keep-count 50000" };
 /* clang-format on */
 
 const struct cli_command *const cli_commands[] = {
@@ -532,9 +552,11 @@ const struct cli_command *const cli_commands[] = {
     &class_set,
     &class_remove,
     &pool_list,
+    &pool_show,
     &pool_set,
     &pool_remove,
     &profile_list,
+    &profile_show,
     &profile_set,
     &profile_remove,
     &node_list,
@@ -552,18 +574,22 @@ const struct cli_command *const cli_commands[] = {
     &allocation_list,
     &token_create,
     &token_list,
+    &token_show,
     &token_revoke,
     &volume_create,
     &volume_list,
+    &volume_show,
     &volume_put,
     &volume_get,
     &volume_remove,
     &image_import,
     &image_set,
     &image_list,
+    &image_show,
     &image_remove,
     &credential_set,
     &credential_list,
+    &credential_show,
     &credential_remove,
     &usage_report,
     &usage_segments,

@@ -15,6 +15,7 @@
 #include "os/file.h"
 #include "unit/test.h"
 #include "unit/test_dir.h"
+#include "wire/spec_json.h"
 
 /* ---- options ---------------------------------------------------------------------------------- */
 
@@ -139,6 +140,26 @@ static void test_table(void **state)
                 (c->noun != NULL && (*other)->noun != NULL && strcmp(c->noun, (*other)->noun) == 0);
             CHECK(c->verb, !is_same_noun || strcmp(c->verb, (*other)->verb) != 0);
         }
+    }
+}
+
+static bool has_option_of(const struct cli_command *c, const char *field)
+{
+    for (size_t i = 0; i < c->option_count; i++) {
+        const struct cli_option *option = &c->options[i];
+        if (strcmp(option->field != NULL ? option->field : option->name, field) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    const struct cli_command *set = command("settings", "set");
+    for (size_t i = 0; i < settings_spec_schema.count; i++) {
+        const char *field = settings_spec_schema.fields[i].name;
+        CHECK(field, has_option_of(set, field));
     }
 }
 
@@ -499,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_quota_rows_are_one_a_class),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_settings),
         cmocka_unit_test(test_encoding),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_examples),
