@@ -94,6 +94,10 @@ struct cli_command {
     const char *argument_field; /* the argument goes into this field of the body instead */
     const struct cli_column *columns;
     size_t column_count;
+    /* Of commands that destroy something: with --dry-run the object at `look` is read instead, and what it
+     * `would` is said. Workloads need no path of their own. */
+    const char *look;  /* "/v1/nodes/{}"; NULL: there is no --dry-run */
+    const char *would; /* "be removed" */
     /* Everything else. */
     enum cli_exit (*run)(struct cli *cli);
 };

@@ -41,10 +41,12 @@
     {                                                                                              \
         (n), (l), OPTION_FLAG, OPTION_QUERY, (f), NULL, (h)                                        \
     }
-#define OPTIONS(list)   .options = (list), .option_count = COUNT_OF(list)
-#define COLUMNS(list)   .columns = (list), .column_count = COUNT_OF(list)
-#define ARGUMENT(text)  .arguments = (text), .arguments_min = 1, .arguments_max = 1
-#define ARGUMENTS(text) .arguments = (text), .arguments_min = 1, .arguments_max = CLI_ARGUMENTS_MAX
+#define DRY_RUN          LOCAL_FLAG("dry-run", 0, "say what would be done to what, and do nothing")
+#define LOOK(path, what) .look = (path), .would = (what)
+#define OPTIONS(list)    .options = (list), .option_count = COUNT_OF(list)
+#define COLUMNS(list)    .columns = (list), .column_count = COUNT_OF(list)
+#define ARGUMENT(text)   .arguments = (text), .arguments_min = 1, .arguments_max = 1
+#define ARGUMENTS(text)  .arguments = (text), .arguments_min = 1, .arguments_max = CLI_ARGUMENTS_MAX
 
 /* clang-format off */
 /* ---- columns ------------------------------------------------------------------------------------- */
@@ -205,13 +207,23 @@ static const struct cli_option reason_options[] = {
 static const struct cli_option drain_options[] = {
     TEXT("reason", 'r', NULL, "TEXT", "for people, kept in the audit"),
     SPAN("deadline", 0, "deadline_s", "then what still runs is evicted and queued again"),
+    DRY_RUN,
+};
+static const struct cli_option stop_options[] = {
+    TEXT("reason", 'r', NULL, "TEXT", "for people, kept in the audit"),
+    DRY_RUN,
+};
+static const struct cli_option dry_options[] = {
+    DRY_RUN,
 };
 static const struct cli_option confirm_options[] = {
     LOCAL_FLAG("yes", 'y', "do not ask"),
+    DRY_RUN,
 };
 static const struct cli_option node_remove_options[] = {
     QUERY_FLAG("force", 0, NULL, "although work is on it"),
     LOCAL_FLAG("yes", 'y', "do not ask"),
+    DRY_RUN,
 };
 static const struct cli_option exec_options[] = {
     LOCAL("member", 0, "RANK", "of a gang; default 0"),
@@ -238,6 +250,7 @@ static const struct cli_option tenant_of[] = {
 static const struct cli_option tenant_remove_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
     LOCAL_FLAG("yes", 'y', "do not ask"),
+    DRY_RUN,
 };
 static const struct cli_option class_options[] = {
     TEXT("vendor", 0, NULL, "NAME", "nvidia, amd, ..."),
@@ -324,7 +337,7 @@ static const struct cli_option settings_options[] = {
 };
 static const struct cli_option apply_options[] = {
     LOCAL("file", 'f', "FILE", "manifests, several documents a file; `-` for standard input"),
-    LOCAL_FLAG("dry-run", 0, "show what would change, change nothing"),
+    LOCAL_FLAG("dry-run", 0, "show what would change; only the controller knows whether it may"),
 };
 static const struct cli_option event_options[] = {
     LOCAL("after", 0, "SEQUENCE", "resume behind this one"),
@@ -352,9 +365,10 @@ COMMAND wait_for = { NULL, "wait", ARGUMENTS("WORKLOAD..."),
     .summary = "wait until they end; exit 0 only if all succeeded", OPTIONS(wait_options),
     .run = run_wait, .examples = "  berth wait $(berth submit ... )" };
 COMMAND cancel = { NULL, "cancel", ARGUMENTS("WORKLOAD..."), .summary = "end work, in any state",
-    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/cancel", COLUMNS(workload_columns),
+    OPTIONS(stop_options), .method = "POST", .path = "/v1/workloads/{}/cancel", COLUMNS(workload_columns), LOOK("/v1/workloads/{}", "be cancelled"),
     .examples = "  berth cancel train\n"
-                "  berth cancel $(berth list -q --label sweep=7)" };
+                "  berth cancel $(berth list -q --label sweep=7)\n"
+                "  berth cancel train --dry-run" };
 COMMAND hold = { NULL, "hold", ARGUMENTS("WORKLOAD..."), .summary = "keep waiting work from starting",
     OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/hold", COLUMNS(workload_columns),
     .examples = "  berth hold train --reason 'data is not there yet'" };
@@ -362,7 +376,7 @@ COMMAND release = { NULL, "release", ARGUMENTS("WORKLOAD..."), .summary = "let h
     OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/release", COLUMNS(workload_columns),
     .examples = "  berth release train" };
 COMMAND requeue = { NULL, "requeue", ARGUMENTS("WORKLOAD..."), .summary = "stop work and let it start again",
-    OPTIONS(reason_options), .method = "POST", .path = "/v1/workloads/{}/requeue", COLUMNS(workload_columns),
+    OPTIONS(stop_options), .method = "POST", .path = "/v1/workloads/{}/requeue", COLUMNS(workload_columns), LOOK("/v1/workloads/{}", "be stopped and queued again"),
     .examples = "  berth requeue train --reason 'the data set was wrong'" };
 COMMAND explain = { NULL, "explain", ARGUMENT("WORKLOAD"), .summary = "why it waits, with numbers",
     .method = "GET", .path = "/v1/workloads/{}/explain", COLUMNS(explain_columns),
@@ -396,7 +410,7 @@ COMMAND tenant_list = { "tenant", "list", .summary = "tenants", .method = "GET",
     .examples = "  berth tenant list" };
 COMMAND tenant_show = { "tenant", "show", ARGUMENTS("NAME..."), .summary = "a tenant, with quotas and use", .method = "GET", .path = "/v1/tenants/{}",
     .examples = "  berth tenant show amber -o yaml" };
-COMMAND tenant_remove = { "tenant", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty tenant", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/tenants/{}",
+COMMAND tenant_remove = { "tenant", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty tenant", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/tenants/{}", LOOK("/v1/tenants/{}", "be removed"),
     .examples = "  berth tenant remove amber" };
 COMMAND project_create = { "project", "create", ARGUMENT("PATH"), .summary = "create a project; its parents must exist", OPTIONS(quota_options),
     .method = "POST", .path = "/v1/projects", .argument_field = "path", COLUMNS(project_columns),
@@ -405,7 +419,7 @@ COMMAND project_list = { "project", "list", .summary = "projects, parents first"
     .examples = "  berth project list --tenant amber" };
 COMMAND project_show = { "project", "show", ARGUMENTS("PATH..."), .summary = "a project, with quotas and use", .method = "GET", .path = "/v1/projects/{}",
     .examples = "  berth project show amber/vision" };
-COMMAND project_remove = { "project", "remove", ARGUMENTS("PATH..."), .summary = "remove an empty project", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/projects/{}",
+COMMAND project_remove = { "project", "remove", ARGUMENTS("PATH..."), .summary = "remove an empty project", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/projects/{}", LOOK("/v1/projects/{}", "be removed"),
     .examples = "  berth project remove amber/vision/old --yes" };
 COMMAND quota_set = { "quota", "set", ARGUMENT("PATH"), .summary = "change quotas of a tenant or project; what is not named stays", OPTIONS(quota_options),
     .method = "PATCH", .path = "/v1/projects/{}", COLUMNS(project_columns),
@@ -418,7 +432,7 @@ COMMAND class_show = { "class", "show", ARGUMENTS("NAME..."), .summary = "a clas
     .examples = "  berth class show h100-80g" };
 COMMAND class_set = { "class", "set", ARGUMENT("NAME"), .summary = "create or change a class", OPTIONS(class_options),
     .method = "PUT", .path = "/v1/classes/{}", COLUMNS(class_columns), .examples = "  berth class set h100-80g --price-micros 2500000" };
-COMMAND class_remove = { "class", "remove", ARGUMENTS("NAME..."), .summary = "remove a class that nothing uses", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/classes/{}",
+COMMAND class_remove = { "class", "remove", ARGUMENTS("NAME..."), .summary = "remove a class that nothing uses", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/classes/{}", LOOK("/v1/classes/{}", "be removed"),
     .examples = "  berth class remove k80" };
 COMMAND pool_list = { "pool", "list", .summary = "pools of nodes", .method = "GET", .path = "/v1/pools", COLUMNS(pool_columns),
     .examples = "  berth pool list" };
@@ -426,7 +440,7 @@ COMMAND pool_show = { "pool", "show", ARGUMENTS("NAME..."), .summary = "a pool",
     .examples = "  berth pool show hall-2" };
 COMMAND pool_set = { "pool", "set", ARGUMENT("NAME"), .summary = "create or change a pool", OPTIONS(pool_options), .method = "PUT", .path = "/v1/pools/{}", COLUMNS(pool_columns),
     .examples = "  berth pool set hall-2 --class h100-80g" };
-COMMAND pool_remove = { "pool", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty pool", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/pools/{}",
+COMMAND pool_remove = { "pool", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty pool", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/pools/{}", LOOK("/v1/pools/{}", "be removed"),
     .examples = "  berth pool remove hall-1" };
 COMMAND profile_list = { "profile", "list", .summary = "shapes that users pick", .method = "GET", .path = "/v1/profiles", COLUMNS(profile_columns),
     .examples = "  berth profile list" };
@@ -434,7 +448,7 @@ COMMAND profile_show = { "profile", "show", ARGUMENTS("NAME..."), .summary = "a 
     .examples = "  berth profile show gpu-4" };
 COMMAND profile_set = { "profile", "set", ARGUMENT("NAME"), .summary = "create or change a profile", OPTIONS(profile_options), .method = "PUT", .path = "/v1/profiles/{}", COLUMNS(profile_columns),
     .examples = "  berth profile set gpu-4 --gpus 4 --cpus 32 --memory 256G --class h100-80g" };
-COMMAND profile_remove = { "profile", "remove", ARGUMENTS("NAME..."), .summary = "remove a profile", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/profiles/{}",
+COMMAND profile_remove = { "profile", "remove", ARGUMENTS("NAME..."), .summary = "remove a profile", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/profiles/{}", LOOK("/v1/profiles/{}", "be removed"),
     .examples = "  berth profile remove gpu-4 --yes" };
 COMMAND node_list = { "node", "list", .summary = "nodes, with devices and use", OPTIONS(node_list_options), .method = "GET", .path = "/v1/nodes", COLUMNS(node_columns),
     .examples = "  berth node list --contact lost\n"
@@ -447,13 +461,14 @@ COMMAND node_cordon = { "node", "cordon", ARGUMENTS("NODE..."), .summary = "no n
     .examples = "  berth node cordon n1 --reason 'a fan is loud'" };
 COMMAND node_uncordon = { "node", "uncordon", ARGUMENTS("NODE..."), .summary = "new work again", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/uncordon", COLUMNS(node_columns),
     .examples = "  berth node uncordon n1" };
-COMMAND node_drain = { "node", "drain", ARGUMENTS("NODE..."), .summary = "empty a node for maintenance", OPTIONS(drain_options), .method = "POST", .path = "/v1/nodes/{}/drain", COLUMNS(node_columns),
-    .examples = "  berth node drain n1 --deadline 2h --reason 'new driver'" };
+COMMAND node_drain = { "node", "drain", ARGUMENTS("NODE..."), .summary = "empty a node for maintenance", OPTIONS(drain_options), .method = "POST", .path = "/v1/nodes/{}/drain", COLUMNS(node_columns), LOOK("/v1/nodes/{}", "get no new work, and be emptied"),
+    .examples = "  berth node drain n1 --deadline 2h --reason 'new driver'\n"
+                "  berth node drain n1 --deadline 2h --dry-run" };
 COMMAND node_undrain = { "node", "undrain", ARGUMENTS("NODE..."), .summary = "end a drain", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/undrain", COLUMNS(node_columns),
     .examples = "  berth node undrain n1" };
-COMMAND node_confirm = { "node", "confirm-lost", ARGUMENTS("NODE..."), .summary = "say that nothing of a lost node can still run", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/confirm-lost", COLUMNS(node_columns),
+COMMAND node_confirm = { "node", "confirm-lost", ARGUMENTS("NODE..."), .summary = "say that nothing of a lost node can still run", OPTIONS(stop_options), .method = "POST", .path = "/v1/nodes/{}/confirm-lost", COLUMNS(node_columns), LOOK("/v1/nodes/{}", "be declared lost"),
     .examples = "  berth node confirm-lost n1 --reason 'it was switched off'" };
-COMMAND node_remove = { "node", "remove", ARGUMENTS("NODE..."), .summary = "remove a node; it has to join again", OPTIONS(node_remove_options), .run = run_remove, .path = "/v1/nodes/{}",
+COMMAND node_remove = { "node", "remove", ARGUMENTS("NODE..."), .summary = "remove a node; it has to join again", OPTIONS(node_remove_options), .run = run_remove, .path = "/v1/nodes/{}", LOOK("/v1/nodes/{}", "be removed"),
     .examples = "  berth node remove n1\n"
                 "  berth node remove n1 --force --yes" };
 COMMAND device_list = { "device", "list", .summary = "devices of all nodes", OPTIONS(device_list_options), .method = "GET", .path = "/v1/devices", COLUMNS(device_columns),
@@ -470,7 +485,7 @@ COMMAND token_list = { "token", "list", .summary = "tokens, never their secrets"
     .examples = "  berth token list --tenant amber" };
 COMMAND token_show = { "token", "show", ARGUMENTS("ID..."), .summary = "a token, without its secret", .method = "GET", .path = "/v1/tokens/{}",
     .examples = "  berth token show tok_7rk..." };
-COMMAND token_revoke = { "token", "revoke", ARGUMENTS("ID..."), .summary = "revoke tokens, at once", .method = "DELETE", .path = "/v1/tokens/{}",
+COMMAND token_revoke = { "token", "revoke", ARGUMENTS("ID..."), .summary = "revoke tokens, at once", OPTIONS(dry_options), .method = "DELETE", .path = "/v1/tokens/{}", LOOK("/v1/tokens/{}", "be revoked"),
     .examples = "  berth token revoke tok_7rk..." };
 COMMAND volume_create = { "volume", "create", ARGUMENT("NAME"), .summary = "create a volume", OPTIONS(volume_options), .method = "POST", .path = "/v1/volumes", .argument_field = "name", COLUMNS(volume_columns),
     .examples = "  berth volume create data --tenant amber --quota 500G" };
@@ -482,8 +497,9 @@ COMMAND volume_put = { "volume", "put", .arguments = "NAME FROM [PATH]", .argume
     .examples = "  berth volume put data ./images images" };
 COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_min = 3, .arguments_max = 3, .summary = "copy files out of a volume", OPTIONS(tenant_query), .run = run_volume_get,
     .examples = "  berth volume get data results ./results" };
-COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}",
-    .examples = "  berth volume remove scratch" };
+COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}", LOOK("/v1/volumes/{}", "be removed"),
+    .examples = "  berth volume remove scratch\n"
+                "  berth volume remove scratch --dry-run" };
 COMMAND image_import = { "image", "import", .arguments = "NAME PATH", .arguments_min = 2, .arguments_max = 2, .summary = "upload a directory, a tarball, an OCI layout or archive as an image", OPTIONS(import_options), .run = run_image_import, COLUMNS(image_columns),
     .examples = "  berth image import debian-12 debian-12.tar" };
 COMMAND image_set = { "image", "set", ARGUMENT("NAME"), .summary = "name an image of a registry", OPTIONS(image_options), .method = "POST", .path = "/v1/images", .argument_field = "name", COLUMNS(image_columns),
@@ -492,7 +508,7 @@ COMMAND image_list = { "image", "list", .summary = "images, one's own and those 
     .examples = "  berth image list" };
 COMMAND image_show = { "image", "show", ARGUMENTS("NAME..."), .summary = "an image", OPTIONS(tenant_of), .method = "GET", .path = "/v1/images/{}",
     .examples = "  berth image show debian-12" };
-COMMAND image_remove = { "image", "remove", ARGUMENTS("NAME..."), .summary = "remove an image; running work is not touched", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/images/{}",
+COMMAND image_remove = { "image", "remove", ARGUMENTS("NAME..."), .summary = "remove an image; running work is not touched", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/images/{}", LOOK("/v1/images/{}", "be removed"),
     .examples = "  berth image remove torch --yes" };
 COMMAND credential_set = { "credential", "set", ARGUMENT("REGISTRY"), .summary = "set the login at a private registry", OPTIONS(credential_options), .run = run_credential_set, COLUMNS(credential_columns),
     .examples = "  berth credential set registry.example.org --username ci <password.txt" };
@@ -500,7 +516,7 @@ COMMAND credential_list = { "credential", "list", .summary = "logins, never thei
     .examples = "  berth credential list" };
 COMMAND credential_show = { "credential", "show", ARGUMENTS("ID..."), .summary = "a login, without its password", .method = "GET", .path = "/v1/credentials/{}",
     .examples = "  berth credential show crd_7rk..." };
-COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}",
+COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}", LOOK("/v1/credentials/{}", "be removed"),
     .examples = "  berth credential remove crd_7rk..." };
 COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns),
     .examples = "  berth usage report --project amber/vision" };

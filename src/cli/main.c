@@ -7,6 +7,7 @@
 #include "cli/config.h"
 #include "cli/full.h"
 #include "cli/help.h"
+#include "cli/special.h"
 #include "cli/words.h"
 
 /* No command was named in full: help, or what comes nearest. */
@@ -66,6 +67,8 @@ static int run(struct cli *cli)
         rc = cli_program_choose(cli, &e);
     if (rc != ERR_OK)
         return (int)cli_fail(&e);
+    if (command->look != NULL && cli_has(cli, "dry-run"))
+        return (int)run_dry(cli);
     return (int)(command->run != NULL ? command->run(cli) : cli_run_request(cli));
 }
 

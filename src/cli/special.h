@@ -24,6 +24,11 @@ enum cli_exit run_device_hold(struct cli *cli);
 enum cli_exit run_image_import(struct cli *cli);
 enum cli_exit run_credential_set(struct cli *cli);
 
+/* dry_run.c: what a command with `look` would do. */
+enum cli_exit run_dry(struct cli *cli);
+
+/* wait.c: does a workload's state say that it has ended? */
+bool cli_state_is_final(const char *state);
 /* wait.c: waits for all ids; *failed counts those that did not succeed. `deadline_s` 0: for ever. */
 enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int64_t deadline_s,
                        size_t *failed, struct error *e) MUST_CHECK;

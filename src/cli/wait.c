@@ -15,7 +15,7 @@ struct waited {
     bool is_good;
 };
 
-static bool state_is_final(const char *state)
+bool cli_state_is_final(const char *state)
 {
     static const char *const finals[] = { "succeeded", "failed", "cancelled", "timed_out" };
     for (size_t i = 0; i < COUNT_OF(finals); i++) {
@@ -38,7 +38,7 @@ static enum err look_at_elements(struct cli *cli, const char *query, struct wait
     *count += json_array_size(items);
     for (size_t i = 0; i < json_array_size(items); i++) {
         const char *state = json_string_value(json_object_get(json_array_get(items, i), "state"));
-        waited->is_over = waited->is_over && state != NULL && state_is_final(state);
+        waited->is_over = waited->is_over && state != NULL && cli_state_is_final(state);
         waited->is_good = waited->is_good && state != NULL && strcmp(state, "succeeded") == 0;
     }
     return ERR_OK;
@@ -72,7 +72,7 @@ static enum err look_at(struct cli *cli, struct waited *waited, struct error *e)
     if (rc != ERR_OK)
         return rc;
     const char *state = json_string_value(json_object_get(answer.json, "state"));
-    waited->is_over = state != NULL && state_is_final(state);
+    waited->is_over = state != NULL && cli_state_is_final(state);
     waited->is_good = state != NULL && strcmp(state, "succeeded") == 0;
     return ERR_OK;
 }

@@ -163,6 +163,33 @@ static void test_settings(void **state)
     }
 }
 
+static bool destroys(const struct cli_command *c)
+{
+    static const char *const verbs[] = { "remove",       "drain",  "requeue",
+                                         "confirm-lost", "cancel", "revoke" };
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        if (strcmp(c->verb, verbs[i]) == 0)
+            return true;
+    }
+    return c->method != NULL && strcmp(c->method, "DELETE") == 0;
+}
+
+/* What destroys something can be tried first; what takes --dry-run says what it would do. */
+static void test_dry_runs(void **state)
+{
+    (void)state;
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        const struct cli_command *c = *row;
+        bool is_offered = false;
+        for (size_t i = 0; i < c->option_count; i++)
+            is_offered = is_offered || strcmp(c->options[i].name, "dry-run") == 0;
+        CHECK(c->verb, destroys(c) == (c->look != NULL));
+        CHECK(c->verb, (c->look != NULL) == (c->would != NULL));
+        CHECK(c->verb, c->look == NULL || strstr(c->look, "{}") != NULL);
+        CHECK(c->verb, is_offered == (c->look != NULL || strcmp(c->verb, "apply") == 0));
+    }
+}
+
 static void test_encoding(void **state)
 {
     (void)state;
@@ -521,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_quota_rows_are_one_a_class),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_dry_runs),
         cmocka_unit_test(test_encoding),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_examples),

@@ -1,0 +1,174 @@
+/*
+ * dry_run.c - what a command that destroys something would do: the object is read, so that what is absent,
+ * foreign or misspelt shows, and nothing is sent. The controller may still refuse the command itself.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/id.h"
+#include "cli/special.h"
+
+static const struct cli_column dry_columns[] = {
+    { "OBJECT", "object", COLUMN_TEXT },
+    { "WOULD", "would", COLUMN_TEXT },
+    { "DETAIL", "detail", COLUMN_TEXT },
+};
+
+static void row_add(json_t *rows, const char *object, const char *would, struct str detail)
+{
+    json_t *row = json_object();
+    (void)json_object_set_new(row, "object", json_string(object));
+    (void)json_object_set_new(row, "would", json_string(would));
+    (void)json_object_set_new(row, "detail", json_stringn(detail.data, detail.size));
+    (void)json_array_append_new(rows, row);
+}
+
+static const char *text_of(const json_t *object, const char *field)
+{
+    return json_string_value(json_object_get(object, field));
+}
+
+/* What tells a person that it is the right one. */
+static void detail_add(struct buf *out, const json_t *object)
+{
+    static const char *const fields[] = { "id",   "state",      "tenant",         "role",
+                                          "user", "registry",   "source",         "class",
+                                          "node", "size_bytes", "contact",        "quota_mib",
+                                          "site", "node_count", "live_workloads", "members" };
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        const json_t *value = json_object_get(object, fields[i]);
+        if (!json_is_string(value) && !json_is_integer(value))
+            continue;
+        buf_add_text(out, out->size > 0 ? ", " : "");
+        buf_format(out, "%s ", fields[i]);
+        if (json_is_string(value))
+            buf_add_text(out, json_string_value(value));
+        else
+            buf_format(out, "%lld", (long long)json_integer_value(value));
+    }
+}
+
+/* ---- work ----------------------------------------------------------------------------------- */
+
+static bool has_ended(const json_t *workload)
+{
+    const char *state = text_of(workload, "state");
+    return state != NULL && cli_state_is_final(state);
+}
+
+static enum err plan_array(struct cli *cli, struct str id, json_t *rows, struct error *e)
+{
+    AUTO(json) json_t *items = NULL;
+    AUTO(buf) struct buf detail = { 0 };
+    size_t live = 0;
+    const char *target =
+        arena_format(&cli->arena, "/v1/workloads?limit=1000&array=%.*s", STR_ARG(id));
+    enum err rc = cli_list(cli, target, &items, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (json_array_size(items) == 0)
+        return err_set(e, ERR_NOT_FOUND, "no element of %.*s is in memory", STR_ARG(id));
+    for (size_t i = 0; i < json_array_size(items); i++)
+        live += !has_ended(json_array_get(items, i));
+    buf_format(&detail, "%zu of %zu elements; the others have ended", live, json_array_size(items));
+    row_add(rows, str_c(&cli->arena, id), live > 0 ? cli->command->would : "stay as it is",
+            buf_str(&detail));
+    return ERR_OK;
+}
+
+static enum err plan_workload(struct cli *cli, const char *word, json_t *rows, struct error *e)
+{
+    struct str id = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    AUTO(buf) struct buf detail = { 0 };
+    enum err rc = cli_workload_id(cli, word, &id, e);
+    if (rc == ERR_OK && id_is_kind(ID_ARRAY, id))
+        return plan_array(cli, id, rows, e);
+    if (rc == ERR_OK)
+        rc = cli_request(cli, "GET", arena_format(&cli->arena, "/v1/workloads/%.*s", STR_ARG(id)),
+                         NULL, &answer, e);
+    if (rc != ERR_OK)
+        return rc;
+    detail_add(&detail, answer.json);
+    row_add(rows, word, has_ended(answer.json) ? "stay as it is" : cli->command->would,
+            buf_str(&detail));
+    return ERR_OK;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+/* What becomes of the work on a node, in words. */
+static const char *work_would(struct cli *cli)
+{
+    const char *deadline = cli_get(cli, "deadline");
+    if (strcmp(cli->command->verb, "drain") != 0)
+        return "be taken for gone from this node";
+    if (deadline == NULL)
+        return "go on until it ends: no --deadline is given";
+    return arena_format(&cli->arena, "be stopped after %s and queued again", deadline);
+}
+
+static enum err plan_work_on(struct cli *cli, const char *node, json_t *rows, struct error *e)
+{
+    AUTO(json) json_t *items = NULL;
+    AUTO(buf) struct buf target = { 0 };
+    buf_add_text(&target, "/v1/allocations?limit=1000&node=");
+    cli_encode(&target, str_of(node));
+    enum err rc = cli_list(cli, target.data, &items, e);
+    if (rc != ERR_OK)
+        return rc;
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *allocation = json_array_get(items, i);
+        const char *workload = text_of(allocation, "workload");
+        const char *project = text_of(allocation, "project");
+        json_int_t rank = json_integer_value(json_object_get(allocation, "rank"));
+        const char *detail = arena_format(&cli->arena, "member %lld, of %s", (long long)rank,
+                                          project != NULL ? project : "?");
+        row_add(rows, workload != NULL ? workload : "?", work_would(cli), str_of(detail));
+    }
+    return ERR_OK;
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+static enum err plan_object(struct cli *cli, const char *name, json_t *rows, struct error *e)
+{
+    const char *look = cli->command->look;
+    const char *hole = strstr(look, "{}");
+    const char *tenant = cli_get(cli, "tenant");
+    AUTO(buf) struct buf target = { 0 };
+    AUTO(buf) struct buf detail = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    buf_add(&target, look, (size_t)(hole - look));
+    cli_encode_part(&target, str_of(name));
+    buf_add_text(&target, tenant != NULL ? "?tenant=" : "");
+    cli_encode(&target, str_of(tenant));
+    enum err rc = cli_request(cli, "GET", target.data, NULL, &answer, e);
+    if (rc != ERR_OK)
+        return rc;
+    detail_add(&detail, answer.json);
+    row_add(rows, arena_format(&cli->arena, "%s %s", cli->command->noun, name), cli->command->would,
+            buf_str(&detail));
+    bool is_node = strcmp(cli->command->noun, "node") == 0;
+    return is_node ? plan_work_on(cli, name, rows, e) : ERR_OK;
+}
+
+/* Every argument is tried, as by the command itself. */
+enum cli_exit run_dry(struct cli *cli)
+{
+    AUTO(json) json_t *rows = json_array();
+    enum cli_exit worst = CLI_OK;
+    for (int i = 0; i < cli->argument_count; i++) {
+        struct error e = { 0 };
+        const char *word = cli->arguments[i];
+        enum err rc = cli->command->noun == NULL ? plan_workload(cli, word, rows, &e)
+                                                 : plan_object(cli, word, rows, &e);
+        if (rc != ERR_OK) {
+            enum cli_exit status = cli_fail(&e); /* prints: not inside of the macro */
+            worst = MAX_OF(worst, status);
+        }
+    }
+    if (json_array_size(rows) > 0)
+        cli_print(cli, rows, dry_columns, COUNT_OF(dry_columns));
+    return worst;
+}
