@@ -39,7 +39,7 @@ call_fn put_upload, get_upload, get_upload_content, finish_upload;
 stored_fn upload_stored_now;
 
 /* reports.c */
-call_fn get_usage, list_segments, get_bill, list_audit;
+call_fn get_usage, list_segments, get_invoice, list_audit;
 call_fn get_status, get_whoami, get_openapi, get_health, get_readiness, watch_events;
 
 /* metrics.c */

@@ -55,16 +55,16 @@ enum err get_usage(struct call *c, struct error *e)
     return call_list_end(c, &list, e);
 }
 
-enum err get_bill(struct call *c, struct error *e)
+enum err get_invoice(struct call *c, struct error *e)
 {
     struct usage_report report = { 0 };
     struct project *tenant = NULL;
-    struct bill_view view = { .until = c->context->wall };
+    struct invoice_view view = { .until = c->context->wall };
     enum err rc = call_tenant_param(c, &tenant, e);
     if (rc != ERR_OK)
         return rc;
     if (tenant == NULL)
-        return err_field(e, "tenant", "tenant: name the tenant whose bill it is");
+        return err_field(e, "tenant", "tenant: name the tenant whose invoice it is");
 
     ledger_report(call_state(c), tenant, c->context->now, call_arena(c), &report);
     view.tenant = tenant->r.path;
@@ -76,7 +76,7 @@ enum err get_bill(struct call *c, struct error *e)
         fill_usage(c, &report.lines[i], &view.lines.items[view.lines.count++]);
         view.total_micros += report.lines[i].amount_micros;
     }
-    call_answer(c, &bill_view_schema, &view, 0);
+    call_answer(c, &invoice_view_schema, &view, 0);
     return ERR_OK;
 }
 

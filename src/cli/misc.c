@@ -144,7 +144,7 @@ enum cli_exit run_invoice(struct cli *cli)
     struct error e = { 0 };
     AUTO(buf) struct buf target = { 0 };
     AUTO(cli_answer) struct cli_answer answer = { 0 };
-    buf_add_text(&target, "/v1/bill");
+    buf_add_text(&target, "/v1/invoice");
     if (cli->argument_count > 0) {
         buf_add_text(&target, "?tenant=");
         cli_encode(&target, str_of(cli->arguments[0]));

@@ -331,15 +331,15 @@ const struct schema usage_view_schema =
     SCHEMA("Usage", usage_view_fields, "use of a class by a project");
 #undef OF
 
-#define OF struct bill_view
-static const struct field bill_view_fields[] = {
+#define OF struct invoice_view
+static const struct field invoice_view_fields[] = {
     { F(STR, tenant) },
     { F(STRUCT_LIST, lines), .schema = &usage_view_schema },
     { F(I64, total_micros) },
     { F(WALL, until) },
 };
-const struct schema bill_view_schema =
-    SCHEMA("Bill", bill_view_fields, "what a tenant's use costs so far");
+const struct schema invoice_view_schema =
+    SCHEMA("Invoice", invoice_view_fields, "what a tenant's use costs so far");
 #undef OF
 
 #define OF struct segment_view

@@ -281,7 +281,7 @@ struct upload_view {
     struct str name;
 };
 
-/* One row of a usage report or a bill: ended segments, and what runs now up to this moment. */
+/* One row of a usage report or an invoice: ended segments, and what runs now up to this moment. */
 struct usage_view {
     struct str project, class_name;
     int64_t milli_ms;
@@ -296,7 +296,7 @@ struct usage_view_list {
     size_t count;
 };
 
-struct bill_view {
+struct invoice_view {
     struct str tenant;
     struct usage_view_list lines;
     int64_t total_micros;
@@ -352,7 +352,7 @@ extern const struct schema project_view_schema, class_view_schema, pool_view_sch
     request_view_schema, profile_view_schema, device_view_schema, node_view_schema,
     workload_view_schema, allocation_view_schema, explanation_view_schema, volume_view_schema,
     image_view_schema, token_view_schema, credential_view_schema, upload_view_schema,
-    usage_view_schema, bill_view_schema, segment_view_schema, audit_view_schema, whoami_view_schema,
-    status_view_schema, problem_view_schema, settings_view_schema;
+    usage_view_schema, invoice_view_schema, segment_view_schema, audit_view_schema,
+    whoami_view_schema, status_view_schema, problem_view_schema, settings_view_schema;
 
 #endif

@@ -329,8 +329,8 @@ static void test_foreign_is_absent(void **state)
     CHECK("list of a foreign tenant", world_get(&world, "/v1/workloads?tenant=amber") == 404);
     CHECK("tenants", world_get(&world, "/v1/tenants") == 200 &&
                          json_array_size(json_object_get(world.json, "items")) == 1);
-    CHECK("bill", world_get(&world, "/v1/bill?tenant=amber") == 404);
-    CHECK("own bill", world_get(&world, "/v1/bill") == 200 &&
+    CHECK("invoice", world_get(&world, "/v1/invoice?tenant=amber") == 404);
+    CHECK("own invoice", world_get(&world, "/v1/invoice") == 200 &&
                           strcmp(world_text(&world, "tenant"), "birch") == 0);
     CHECK("usage", world_get(&world, "/v1/usage?project=amber") == 404);
     CHECK("feed", world_get(&world, "/v1/events?tenant=amber") == 404);
@@ -534,7 +534,7 @@ static void test_reports(void **state)
     CHECK("who", strcmp(world_text(&world, "items.0.actor"), "alice") == 0);
     CHECK("what", strcmp(world_text(&world, "items.0.data.name"), "train") == 0);
     CHECK("next", world_text(&world, "next")[0] != '\0');
-    CHECK("bill needs a tenant", world_get(&world, "/v1/bill") == 400);
+    CHECK("invoice needs a tenant", world_get(&world, "/v1/invoice") == 400);
     CHECK("health", world_get(&world, "/healthz") == 200 && world_get(&world, "/readyz") == 200);
     CHECK("OpenAPI", world_get(&world, "/openapi.json") == 200 && world.json != NULL);
     CHECK("metrics", world_get(&world, "/metrics") == 200);
