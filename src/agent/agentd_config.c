@@ -353,7 +353,8 @@ enum err config_command(struct agentd *agentd, const struct attempt *attempt,
     AUTO(buf) struct buf json = { 0 };
     AUTO(draft) struct draft draft = { 0 };
     if (!attempt_open(agentd, attempt->name, &dirs))
-        return err_set(e, ERR_CONFLICT, "it is not running now");
+        return err_set(e, ERR_CONFLICT,
+                       "it is not running now; wait until it runs (`berth show` says its state)");
     enum err rc = attempt_read_payload(&dirs, &payload, e);
     if (rc == ERR_OK)
         rc = draft_make(agentd, &attempt->grant, buf_str(&payload), &draft, e);

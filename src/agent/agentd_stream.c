@@ -227,7 +227,7 @@ static enum err use_ticket(struct agentd *agentd, const struct ticket *ticket, s
         return err_set(e, ERR_DENIED, "the ticket is of an earlier run of the agent; try again");
     for (size_t i = 0; i < agentd->used_tickets.count; i++)
         if (id_eq(agentd->used_tickets.items[i], ticket->id))
-            return err_set(e, ERR_DENIED, "the ticket was used before");
+            return err_set(e, ERR_DENIED, "the ticket was used before: ask for the command again");
     vec_push(&agentd->used_tickets, ticket->id);
     if (agentd->used_tickets.count == TICKETS_KEPT) {
         agentd->used_tickets.count = 0;
@@ -276,11 +276,13 @@ static struct attempt *find_running(const struct agentd *agentd, const struct ti
 {
     struct attempt *attempt = attempts_find(agentd, ticket->object, ticket->attempt);
     if (attempt == NULL || !id_eq(attempt->grant.tenant, ticket->tenant)) {
-        (void)err_set(e, ERR_NOT_FOUND, "it does not run on this node");
+        (void)err_set(e, ERR_NOT_FOUND,
+                      "it does not run on this node; `berth show` says where it runs");
         return NULL;
     }
     if (attempt->state != REC_RUNNING && attempt->state != REC_STOPPING) {
-        (void)err_set(e, ERR_CONFLICT, "it is not running now");
+        (void)err_set(e, ERR_CONFLICT,
+                      "it is not running now; wait until it runs (`berth show` says its state)");
         return NULL;
     }
     return attempt;
@@ -384,7 +386,8 @@ static enum err open_workload_root(const struct agentd *agentd, const struct tic
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     if (fd < 0 || !attempt_open(agentd, attempt->name, &dirs) ||
         attempt_read_status(&dirs, &status, NULL) != ERR_OK || status.state == ATTEMPT_EXITED)
-        return err_set(e, ERR_CONFLICT, "it is not running now");
+        return err_set(e, ERR_CONFLICT,
+                       "it is not running now; wait until it runs (`berth show` says its state)");
     *uid = attempt->grant.uid_base;
     *out = fd_take(&fd);
     return ERR_OK;

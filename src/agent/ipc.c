@@ -364,7 +364,7 @@ enum err ipc_accept(int listener, unsigned uid, int *out, struct error *e)
 {
     AUTO(fd) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
-        return err_set(e, ERR_UNAVAILABLE, "nobody is waiting");
+        return err_set(e, ERR_UNAVAILABLE, "nobody is waiting to connect; try again when one does");
     if (fd < 0)
         return err_errno(e, "accept");
     enum err rc = check_peer(fd, uid, e);
@@ -422,7 +422,8 @@ enum err ipc_send(int fd, enum ipc_tag tag, void *message, const int *fds, size_
         sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
-        return err_set(e, ERR_UNAVAILABLE, "the other side does not read");
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the other side does not read; try again when the socket is writable");
     if (sent < 0)
         return err_errno(e, "send %s", ipc_name((uint32_t)tag));
     return ERR_OK;
@@ -466,7 +467,8 @@ enum err ipc_receive(int fd, enum ipc_direction direction, union ipc_message *ou
         got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     if (got < 0 && errno == EAGAIN)
-        return err_set(e, ERR_UNAVAILABLE, "nothing has come");
+        return err_set(e, ERR_UNAVAILABLE,
+                       "nothing has come; try again when the socket is readable");
     if (got < 0)
         return err_errno(e, "receive");
     if (got == 0)

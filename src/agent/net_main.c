@@ -149,7 +149,8 @@ static enum err token_read(const char *path, char out[TOKEN_MAX], struct error *
            (bytes.data[bytes.size - 1] == '\n' || bytes.data[bytes.size - 1] == ' '))
         bytes.data[--bytes.size] = '\0';
     if (bytes.size == 0)
-        return err_set(e, ERR_INVALID, "the join token is empty");
+        return err_set(e, ERR_INVALID,
+                       "the join token is empty; `berth node join-token` makes one");
     memcpy(out, bytes.data, bytes.size);
     out[bytes.size] = '\0';
     return ERR_OK;

@@ -91,7 +91,9 @@ enum err api_permit(const struct route *route, const struct actor *actor, struct
     if ((route->flags & ROUTE_OPEN) != 0)
         return ERR_OK;
     if (actor->role == ROLE_NONE)
-        return err_set(e, ERR_UNAUTHENTICATED, "a bearer token is needed");
+        return err_set(e, ERR_UNAUTHENTICATED,
+                       "a bearer token is needed: set BERTH_TOKEN, or send \"Authorization: Bearer "
+                       "TOKEN\"; an administrator makes one with `berth token create`");
     if ((route->flags & ROUTE_OWN) != 0 ||
         access_scope(actor->role, route->permission) != SCOPE_NOTHING)
         return ERR_OK;

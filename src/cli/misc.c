@@ -181,7 +181,8 @@ static enum err password_read(const char *path, struct buf *out, struct error *e
     while (out->size > 0 && out->data[out->size - 1] == '\n')
         out->data[--out->size] = '\0';
     if (rc == ERR_OK && out->size == 0)
-        return err_set(e, ERR_INVALID, "the password is empty");
+        return err_set(e, ERR_INVALID,
+                       "the password is empty: give it on standard input or with --password-file");
     return rc;
 }
 

@@ -257,7 +257,9 @@ static enum err node_open(struct berthd *berthd, const struct stream_header *ask
     struct link_stream *stream =
         link_stream_open(link, buf_str(&header_bytes), end->events, end->arg);
     if (stream == NULL)
-        return err_set(e, ERR_UNAVAILABLE, "the node is not connected now");
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the node is not connected now; try again when `berth node show` says "
+                       "contact ok");
     channel_encode(CHANNEL_PAYLOAD, buf_str(&payload), &frame);
     /* A fresh stream has a whole window: the payload fits. */
     if (link_stream_write(stream, buf_str(&frame)) < frame.size)

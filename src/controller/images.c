@@ -175,7 +175,9 @@ static enum err archive_file(const char *path, const char *wanted, struct buf *o
         return err_set(e, ERR_UNAVAILABLE, "no memory for reading an archive");
     (void)archive_read_support_format_tar(archive);
     if (archive_read_open_filename(archive, path, BLOCK_BYTES) != ARCHIVE_OK)
-        return err_set(e, ERR_INVALID, "the upload is not a tar archive");
+        return err_set(e, ERR_INVALID,
+                       "the upload is not a tar archive: send a tar of an OCI layout, or use "
+                       "`berth image import`");
     struct archive_entry *entry = NULL;
     for (size_t i = 0; i < ENTRIES_MAX && archive_read_next_header(archive, &entry) == ARCHIVE_OK;
          i++) {

@@ -190,7 +190,8 @@ struct conn *conn_dial(struct loop *loop, const struct conn_dial_options *option
     dial->port = options->port;
     dial->host = options->host != NULL ? mem_strdup(options->host) : NULL;
     dial->tls_name = name != NULL ? mem_strdup(name) : NULL;
-    (void)err_set(&dial->error, ERR_UNAVAILABLE, "no address");
+    (void)err_set(&dial->error, ERR_UNAVAILABLE, "%s has no address; check the name",
+                  options->host != NULL ? options->host : "the host");
     conn->dial = dial;
     if (options->tls != NULL) {
         tls_context_ref(options->tls);

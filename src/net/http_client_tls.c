@@ -37,7 +37,9 @@ static void free_state(void *state)
 static enum err connect_addresses(const struct addrinfo *list, struct mono deadline, int *out,
                                   struct error *e)
 {
-    enum err rc = err_set(e, ERR_UNAVAILABLE, "no address");
+    enum err rc = err_set(
+        e, ERR_UNAVAILABLE,
+        "the name has no address; check the host of the server's URL (--server or BERTH_SERVER)");
     int yes = 1;
     for (const struct addrinfo *one = list; one != NULL; one = one->ai_next) {
         AUTO(fd) int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
