@@ -171,6 +171,9 @@ struct agentd {
     char images_program[ATTEMPT_PATH_MAX];
     char cdi_program[ATTEMPT_PATH_MAX];
     enum cgroup_mode cgroup_mode;
+    char crun_version[32];
+    char problems[1024]; /* what keeps this node from running work, as it was at the start */
+    bool is_hopeless;    /* neither work nor agentd could run here */
     unsigned nofile_max;
     struct sealed_program runtime; /* what shims run crun from */
     struct spare spare;

@@ -183,8 +183,10 @@ void devices_send(struct agentd *agentd)
     (void)snprintf(message->driver, sizeof(message->driver), "%s", inventory->driver_name);
     (void)snprintf(message->driver_version, sizeof(message->driver_version), "%s",
                    inventory->driver_version);
-    (void)snprintf(message->runtime, sizeof(message->runtime), "%.63s",
-                   agentd->options.is_fake ? "fake" : agentd->options.crun);
+    (void)snprintf(message->runtime, sizeof(message->runtime), "%s %s",
+                   agentd->options.is_fake ? "fake" : "crun",
+                   agentd->crun_version[0] != '\0' ? agentd->crun_version : "of no version");
+    (void)snprintf(message->problems, sizeof(message->problems), "%s", agentd->problems);
     for (uint32_t i = 0; i < message->device_count; i++) {
         const struct gpu_device *device = &inventory->devices[i];
         struct ipc_device *out = &message->devices[i];

@@ -214,6 +214,32 @@ static enum err prepare_node(struct agentd *agentd, struct error *e)
     return rc;
 }
 
+static void take_problem(void *context, const char *text, bool is_fatal)
+{
+    struct agentd *agentd = context;
+    size_t used = strlen(agentd->problems);
+    log_warning("this node cannot do all", LOG_STR("why", text));
+    (void)snprintf(agentd->problems + used, sizeof(agentd->problems) - used, "%s%s",
+                   used > 0 ? "; " : "", text);
+    agentd->is_hopeless = agentd->is_hopeless || is_fatal;
+}
+
+/* What only keeps work from starting is told, here and to the controller, and can be mended while we look
+ * after the work that is there. */
+static enum err check_node(struct agentd *agentd, struct error *e)
+{
+    struct node_facts facts;
+    if (agentd->options.is_fake)
+        return ERR_OK;
+    node_facts_read(&facts,
+                    &(struct node_facts_options){ .crun = agentd->options.crun, .skopeo = "" });
+    (void)snprintf(agentd->crun_version, sizeof(agentd->crun_version), "%s", facts.crun_version);
+    (void)node_facts_check(&facts, take_problem, agentd); /* each was taken */
+    return agentd->is_hopeless
+               ? err_set(e, ERR_UNAVAILABLE, "this machine cannot be a node: %s", agentd->problems)
+               : ERR_OK;
+}
+
 /* State before sockets: nobody is served before what is here is known. */
 static enum err agentd_open(struct agentd *agentd, struct error *e)
 {
@@ -228,6 +254,8 @@ static enum err agentd_open(struct agentd *agentd, struct error *e)
     rc = find_programs(agentd, e);
     if (rc == ERR_OK)
         rc = prepare_node(agentd, e);
+    if (rc == ERR_OK)
+        rc = check_node(agentd, e);
     if (rc == ERR_OK)
         rc = make_places(agentd, e);
     if (rc == ERR_OK)

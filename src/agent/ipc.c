@@ -189,6 +189,7 @@ static enum err check_inventory(const union ipc_message *m, struct error *e)
     FIELD_TEXT(v->driver);
     FIELD_TEXT(v->driver_version);
     FIELD_TEXT(v->runtime);
+    FIELD_TEXT(v->problems);
     for (uint32_t i = 0; i < v->device_count; i++) {
         const struct ipc_device *device = &v->devices[i];
         FIELD(device->memory_mib >= 0, "memory_mib");

@@ -305,7 +305,8 @@ struct ipc_inventory {
     uint32_t cgroup_mode; /* enum cgroup_mode of agent/node_facts.h */
     char driver[16];      /* "nvml", "sim", ... */
     char driver_version[64];
-    char runtime[64]; /* "crun 1.8.1" */
+    char runtime[64];    /* "crun 1.8.1" */
+    char problems[1024]; /* what keeps this node from running work; "": nothing */
     struct ipc_device devices[IPC_DEVICES_MAX];
 };
 

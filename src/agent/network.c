@@ -279,13 +279,23 @@ static void on_observed(struct network *network, const struct ipc_observed *mess
     report_due(network);
 }
 
+/* What a name may be long at most: longer ones would be refused. */
+static struct str text_cut(const char *text)
+{
+    struct str whole = str_of(text);
+    whole.size = MIN_OF(whole.size, (size_t)NAME_MAX_BYTES);
+    return whole;
+}
+
 static void inventory_send(struct network *network)
 {
     if (!network->has_inventory)
         return;
     const struct ipc_inventory *found = &network->inventory;
-    struct node_facts facts;
-    node_facts_read(&facts, &(struct node_facts_options){ 0 });
+    const struct node_facts *facts = &network->facts;
+    char driver[sizeof(found->driver) + sizeof(found->driver_version)];
+    (void)snprintf(driver, sizeof(driver), "%s%s%s", found->driver,
+                   found->driver_version[0] != '\0' ? " " : "", found->driver_version);
     AUTO(arena) struct arena arena = { 0 };
     struct found_device *devices = arena_new(&arena, found->device_count, sizeof(*devices));
     for (uint32_t i = 0; i < found->device_count; i++) {
@@ -302,25 +312,22 @@ static void inventory_send(struct network *network)
             .is_simulated = d->is_simulated != 0,
         };
     }
-    struct pair pairs[] = {
-        { STR("kernel"), str_of(facts.kernel) },
-        { STR("driver"), str_of(found->driver) },
-        { STR("driver_version"), str_of(found->driver_version) },
-        { STR("runtime"), str_of(found->runtime) },
-    };
     struct inventory_message message = {
         .inventory = {
             .node = network->identity.node,
             .boot_id = str_of(network->agentd.boot_id),
             .agent_version = str_of(network->agentd.build),
-            .cpu_class_name = str_is(str_of(facts.machine), "aarch64") ? STR("cpu-arm")
-                                                                       : STR("cpu-x86"),
-            .cpu_milli = (int64_t)facts.cpu_count * 1000,
-            .memory_mib = facts.memory_mib,
+            .kernel = text_cut(facts->kernel),
+            .driver = text_cut(driver),
+            .runtime = text_cut(found->runtime),
+            .problems = str_of(found->problems),
+            .cpu_class_name = str_is(str_of(facts->machine), "aarch64") ? STR("cpu-arm")
+                                                                        : STR("cpu-x86"),
+            .cpu_milli = (int64_t)facts->cpu_count * 1000,
+            .memory_mib = facts->memory_mib,
             .devices = { devices, found->device_count },
         },
         .run = network->agentd.run,
-        .facts = { pairs, COUNT_OF(pairs) },
     };
     (void)network_send_up(network, MESSAGE_INVENTORY, &message); /* sent again after a reconnect */
 }
@@ -738,6 +745,7 @@ enum err network_open(const struct network_options *options, struct network **ou
     network->ipc = -1;
     network->desired_sent = SIZE_MAX;
     network->heartbeat_s = HEARTBEAT_DEFAULT_S;
+    node_facts_read(&network->facts, &(struct node_facts_options){ .crun = "", .skopeo = "" });
     enum err rc = net_identity_load(options->state_dir, &network->identity, e);
     if (rc == ERR_OK)
         rc = egress_find(&network->arena, &network->egress, e);

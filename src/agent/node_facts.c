@@ -166,6 +166,8 @@ static void read_version(const char *program, char out[32])
         .timeout_ms = VERSION_TIMEOUT_MS,
     };
     AUTO(process_result) struct process_result result = { 0 };
+    if (program[0] == '\0')
+        return;
     if (process_check(&run, &result, NULL) != ERR_OK)
         return;
     struct str rest = buf_str(&result.output);
@@ -191,17 +193,19 @@ void node_facts_read(struct node_facts *out, const struct node_facts_options *op
 bool node_facts_check(const struct node_facts *facts, node_facts_problem *each, void *context)
 {
     const struct {
-        bool is_bad;
+        bool is_bad, is_fatal;
         const char *text;
     } rules[] = {
-        { facts->crun_version[0] == '\0', "crun is not installed: no workload can start" },
-        { facts->cgroup_mode == CGROUP_MODE_NONE,
+        { facts->crun_version[0] == '\0', false, "crun is not installed: no workload can start" },
+        { facts->cgroup_mode == CGROUP_MODE_NONE, false,
           "no cgroups with a memory controller are mounted: limits cannot be set" },
-        { !facts->has_userns, "user namespaces cannot be made: tenants could not be kept apart" },
-        { !facts->has_overlay, "the kernel has no overlay file system: images cannot be mounted" },
-        { !facts->has_seccomp, "the kernel has no seccomp filters" },
-        { !facts->has_pidfd, "the kernel has no pidfds (Linux 5.3 or later has)" },
-        { facts->cpu_count == 0 || facts->memory_mib == 0,
+        { !facts->has_userns, false,
+          "user namespaces cannot be made: tenants could not be kept apart" },
+        { !facts->has_overlay, false,
+          "the kernel has no overlay file system: images cannot be mounted" },
+        { !facts->has_seccomp, false, "the kernel has no seccomp filters" },
+        { !facts->has_pidfd, true, "the kernel has no pidfds (Linux 5.3 or later has)" },
+        { facts->cpu_count == 0 || facts->memory_mib == 0, true,
           "the number of processors or the memory cannot be read" },
     };
     bool is_good = true;
@@ -209,7 +213,7 @@ bool node_facts_check(const struct node_facts *facts, node_facts_problem *each, 
         if (!rules[i].is_bad)
             continue;
         is_good = false;
-        each(context, rules[i].text);
+        each(context, rules[i].text, rules[i].is_fatal);
     }
     return is_good;
 }

@@ -41,15 +41,17 @@ struct node_facts {
 
 struct node_facts_options {
     const char *data_dir; /* where images will lie: has_idmap is tried there; NULL: not tried */
-    const char *crun;     /* NULL: found in PATH */
+    const char *crun;     /* NULL: found in PATH; "": not asked */
     const char *skopeo;
 };
 
-/* Cannot fail: what is unknown stays 0, "" or false. Starts crun and skopeo for their versions. */
+/* Cannot fail: what is unknown stays 0, "" or false. Starts crun and skopeo for their versions: for a
+ * program's start, not for a loop. */
 void node_facts_read(struct node_facts *out, const struct node_facts_options *options);
 
-/* One line for each fact that keeps this node from running tenants' work; true when there are none. */
-typedef void node_facts_problem(void *context, const char *text);
+/* One line for each fact that keeps this node from running tenants' work; true when there are none.
+ * `is_fatal`: also the agent itself could do nothing. */
+typedef void node_facts_problem(void *context, const char *text, bool is_fatal);
 bool node_facts_check(const struct node_facts *facts, node_facts_problem *each, void *context);
 
 #endif

@@ -86,7 +86,7 @@ static void note_skew(const char *node, json_int_t skew_ms)
     note(node, text.data);
 }
 
-static void check_nodes(struct cli *cli)
+static void check_nodes(struct cli *cli, struct report *report)
 {
     struct error e = { 0 };
     AUTO(json) json_t *nodes = NULL;
@@ -102,6 +102,9 @@ static void check_nodes(struct cli *cli)
         json_int_t skew_ms = json_integer_value(json_object_get(node, "clock_skew_ms"));
         if (name != NULL && (skew_ms > SKEW_MS_MAX || skew_ms < -SKEW_MS_MAX))
             note_skew(name, skew_ms);
+        const char *problems = json_string_value(json_object_get(node, "problems"));
+        if (name != NULL && problems != NULL && problems[0] != '\0')
+            line(report, false, name, problems);
         if (name != NULL && is_held)
             note(name, "held: berth node show says by whom");
     }
@@ -147,7 +150,7 @@ enum cli_exit run_doctor(struct cli *cli)
     if (check_reach(cli, &report)) {
         check_ready(cli, &report);
         check_status(cli, &report);
-        check_nodes(cli);
+        check_nodes(cli, &report);
     }
     check_machine(cli);
     return report.is_bad ? CLI_FAILED : CLI_OK;

@@ -283,7 +283,9 @@ static bool inventory_differs(const struct node_record *a, const struct node_rec
     if (a->cpu_milli != b->cpu_milli || a->memory_mib != b->memory_mib ||
         a->cpu_class_number != b->cpu_class_number || a->devices.count != b->devices.count ||
         a->contact != b->contact || !id_eq(a->pool, b->pool) || !str_eq(a->boot_id, b->boot_id) ||
-        !str_eq(a->agent_version, b->agent_version))
+        !str_eq(a->agent_version, b->agent_version) || !str_eq(a->kernel, b->kernel) ||
+        !str_eq(a->driver, b->driver) || !str_eq(a->runtime, b->runtime) ||
+        !str_eq(a->problems, b->problems))
         return true;
     for (size_t i = 0; i < a->devices.count; i++) {
         if (device_differs(&a->devices.items[i], &b->devices.items[i]))
@@ -327,6 +329,10 @@ enum err decide_node_inventory(struct decision *d, struct error *e)
     next.memory_mib = inventory->memory_mib;
     next.agent_version =
         inventory->agent_version.size > 0 ? inventory->agent_version : STR("unknown");
+    next.kernel = inventory->kernel;
+    next.driver = inventory->driver;
+    next.runtime = inventory->runtime;
+    next.problems = inventory->problems;
     next.contact = CONTACT_OK;
     if (inventory->boot_id.size > 0)
         next.boot_id = inventory->boot_id;

@@ -79,6 +79,7 @@ struct found_device_list {
 struct node_inventory {
     struct id node;
     struct str boot_id, agent_version, cpu_class_name;
+    struct str kernel, driver, runtime, problems; /* of node_record */
     int64_t cpu_milli, memory_mib;
     struct found_device_list devices;
 };

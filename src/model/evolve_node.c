@@ -5,6 +5,26 @@
 #include "model/keep.h"
 #include "model/list.h"
 
+static void texts_keep(struct pool *pool, struct node_record *r)
+{
+    str_keep(pool, &r->boot_id);
+    str_keep(pool, &r->agent_version);
+    str_keep(pool, &r->kernel);
+    str_keep(pool, &r->driver);
+    str_keep(pool, &r->runtime);
+    str_keep(pool, &r->problems);
+}
+
+static void texts_drop(struct pool *pool, struct node_record *r)
+{
+    str_drop(pool, &r->boot_id);
+    str_drop(pool, &r->agent_version);
+    str_drop(pool, &r->kernel);
+    str_drop(pool, &r->driver);
+    str_drop(pool, &r->runtime);
+    str_drop(pool, &r->problems);
+}
+
 static void node_join(struct state *state, const struct event *event, enum history from)
 {
     struct node *node = pool_new(&state->pool, sizeof(*node));
@@ -15,8 +35,7 @@ static void node_join(struct state *state, const struct event *event, enum histo
         node->r.version = event->sequence;
     }
     str_keep(&state->pool, &node->r.name);
-    str_keep(&state->pool, &node->r.boot_id);
-    str_keep(&state->pool, &node->r.agent_version);
+    texts_keep(&state->pool, &node->r);
     devices_keep(&state->pool, &node->r.devices);
     holds_keep(&state->pool, &node->r.holds);
     node->pool = state_pool(state, node->r.pool);
@@ -46,12 +65,10 @@ static void node_update(struct state *state, struct node *node, const struct eve
     if (!id_eq(node->r.pool, r.pool))
         node_move(state, node, r.pool);
 
-    str_keep(&state->pool, &r.boot_id);
-    str_keep(&state->pool, &r.agent_version);
+    texts_keep(&state->pool, &r);
     devices_keep(&state->pool, &r.devices);
     holds_keep(&state->pool, &r.holds);
-    str_drop(&state->pool, &node->r.boot_id);
-    str_drop(&state->pool, &node->r.agent_version);
+    texts_drop(&state->pool, &node->r);
     devices_drop(&state->pool, &node->r.devices);
     holds_drop(&state->pool, &node->r.holds);
 
@@ -116,8 +133,7 @@ void evolve_node_removed(struct state *state, const struct event *event, enum hi
     (void)id_map_remove(&state->nodes, node->r.id);
     (void)str_map_remove(&state->node_names, node->r.name);
     str_drop(&state->pool, &node->r.name);
-    str_drop(&state->pool, &node->r.boot_id);
-    str_drop(&state->pool, &node->r.agent_version);
+    texts_drop(&state->pool, &node->r);
     devices_drop(&state->pool, &node->r.devices);
     holds_drop(&state->pool, &node->r.holds);
     pool_free(&state->pool, node, sizeof(*node));

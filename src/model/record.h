@@ -278,6 +278,8 @@ struct node_record {
     uint64_t generation;        /* of its desired set; raised by every change of its grants */
     uint64_t created_sequence;
     uint64_t version;
+    struct str kernel, driver, runtime; /* versions, for people: "crun 1.8.1" */
+    struct str problems; /* what keeps it from running work, as it said when it started */
 };
 
 /* ---- workloads ----------------------------------------------------------------------------- */

@@ -137,6 +137,10 @@ static const struct schema found_device_schema =
 static const struct field node_inventory_fields[] = {
     { F(STR, boot_id), .max = NAME_MAX_BYTES },
     { F(STR, agent_version), .max = NAME_MAX_BYTES },
+    { F(STR, kernel), .max = NAME_MAX_BYTES },
+    { F(STR, driver), .max = NAME_MAX_BYTES },
+    { F(STR, runtime), .max = NAME_MAX_BYTES },
+    { F(STR, problems), .max = 1024 },
     { F_AS("cpu_class", STR, cpu_class_name), .max = NAME_MAX_BYTES },
     { F(I64, cpu_milli), .min = 0, .max = INT64_C(1) << 40 },
     { F(I64, memory_mib), .min = 0, .max = INT64_C(1) << 40 },
@@ -150,7 +154,6 @@ static const struct schema node_inventory_schema =
 static const struct field inventory_fields[] = {
     { F(STRUCT, inventory), .schema = &node_inventory_schema, .flags = FIELD_REQUIRED },
     { F(ID, run), .id_kind = ID_RUN },
-    { F(PAIRS, facts), .max = 64, .item_max = 256 },
 };
 const struct schema inventory_schema =
     SCHEMA("Inventory", inventory_fields, "what a node has and can");

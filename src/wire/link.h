@@ -97,7 +97,6 @@ struct refuse_message {
 struct inventory_message {
     struct node_inventory inventory; /* `node` is the connection's, not the message's */
     struct id run;                   /* of berth-agentd: tickets name it (grant.h) */
-    struct pair_list facts;          /* for people: kernel, cgroup mode, driver versions */
 };
 
 extern const struct enum_names observed_state_names;

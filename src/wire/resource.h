@@ -123,7 +123,7 @@ struct node_view {
     struct wall contact_since;
     bool is_usable;
     struct hold_list holds;
-    struct str boot_id, agent_version;
+    struct str boot_id, agent_version, kernel, driver, runtime, problems;
     int64_t cpu_milli, cpu_used_milli, memory_mib, memory_used_mib;
     int64_t allocation_count;
     int64_t drain_remaining_s; /* UNSET: no deadline */

@@ -270,6 +270,10 @@ void node_view_fill(struct node_view *view, const struct state *state, const str
         .holds = node->r.holds,
         .boot_id = node->r.boot_id,
         .agent_version = node->r.agent_version,
+        .kernel = node->r.kernel,
+        .driver = node->r.driver,
+        .runtime = node->r.runtime,
+        .problems = node->r.problems,
         .cpu_milli = node->r.cpu_milli,
         .memory_mib = node->r.memory_mib,
         .drain_remaining_s = node->r.drain_deadline.ns == 0

@@ -441,6 +441,15 @@ static void a_device_that_is_gone(void **state)
     inventory.new_id = (struct id){ 0 };
     lab_must(&lab, &inventory);
     CHECK("the same again changes nothing", lab.state->sequence == sequence);
+    inventory.inventory.runtime = STR("crun 1.8.1");
+    inventory.inventory.problems = STR("the kernel has no seccomp filters");
+    lab_must(&lab, &inventory);
+    CHECK("what it says of itself is kept",
+          str_is(node->r.runtime, "crun 1.8.1") &&
+              str_is(node->r.problems, "the kernel has no seccomp filters"));
+    inventory.inventory.problems = (struct str){ 0 };
+    lab_must(&lab, &inventory);
+    CHECK("and forgotten when it is mended", node->r.problems.size == 0);
     inventory.actor.node = lab_agent_of(&lab, "n2")->node;
     CHECK("no node speaks for another", lab_do(&lab, &inventory) == ERR_NOT_FOUND);
 }

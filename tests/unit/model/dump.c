@@ -175,6 +175,10 @@ static void dump_node(struct buf *out, const struct node_record *r)
     buf_format(out, " %lld %lld", (long long)r->certified.ns, (long long)r->next_certified.ns);
     add_str(out, r->boot_id);
     add_str(out, r->agent_version);
+    add_str(out, r->kernel);
+    add_str(out, r->driver);
+    add_str(out, r->runtime);
+    add_str(out, r->problems);
     buf_format(out, " %d %lld %lld %lld %lld", (int)r->contact, (long long)r->contact_since.ns,
                (long long)r->cpu_milli, (long long)r->memory_mib, (long long)r->drain_deadline.ns);
     for (size_t i = 0; i < r->devices.count; i++) {

@@ -169,6 +169,8 @@ struct id world_node(struct world *world, const char *name, struct id pool)
         .certified = { 1700000000 * NS_PER_S },
         .boot_id = world_text(world, 36),
         .agent_version = world_text(world, 5),
+        .kernel = world_text(world, 9),
+        .problems = world_text(world, 20),
         .cpu_milli = 64000,
         .memory_mib = 512000,
         .cpu_class_number = number(world, 3),

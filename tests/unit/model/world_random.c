@@ -259,6 +259,10 @@ static void node_inventory(struct world *world, const struct node *node)
     r.pool = other->r.pool;
     r.boot_id = world_text(world, 36);
     r.agent_version = world_text(world, 10);
+    r.kernel = world_text(world, 10);
+    r.driver = world_text(world, 10);
+    r.runtime = world_text(world, 10);
+    r.problems = world_text(world, 40);
     r.contact = (enum node_contact)below(world, NODE_CONTACT_COUNT);
     r.generation = 0; /* of no consequence */
     r.holds = (struct hold_list){ 0 };
