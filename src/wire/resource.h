@@ -4,7 +4,10 @@
  *
  * Strings are borrowed from the state or live in the arena: a view is encoded at once. Classes, pools,
  * projects and nodes appear by name; every quantity is an integer with its unit in its name; -1 as a
- * limit means none. A view never holds a secret.
+ * limit means none. A view never holds a secret, but for the answer that made it.
+ *
+ * foo_view_fill() sets all of a view and cannot fail; what it says of the scheduler, of text and of
+ * lists comes with its other arguments.
  */
 #ifndef WIRE_RESOURCE_H
 #define WIRE_RESOURCE_H
