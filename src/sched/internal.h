@@ -396,6 +396,8 @@ bool reclaim_may_help(const struct attempt *attempt);
 bool reclaim(struct attempt *attempt);
 /* Finds and holds room that earlier evictions free for it; false: it would not fit even then. */
 bool reclaim_hold(struct attempt *attempt);
+/* Its quota admits it once all is gone that is being stopped, for it or for nobody. */
+bool reclaim_admits_later(struct attempt *attempt);
 /* Something on the nodes of its claim is being stopped for nobody, and may be what it waits for. */
 bool reclaim_is_pending(const struct sched *sched, const struct swork *work);
 

@@ -299,6 +299,14 @@ bool reclaim_hold(struct attempt *attempt)
     return true;
 }
 
+bool reclaim_admits_later(struct attempt *attempt)
+{
+    move_stopping(attempt, TAKE_OUT);
+    bool is_admitted = quota_admits(attempt->sched, &attempt->ask, ADMIT_FUTURE, NULL) == ADMIT_OK;
+    move_stopping(attempt, PUT_BACK);
+    return is_admitted;
+}
+
 bool reclaim_is_pending(const struct sched *sched, const struct swork *work)
 {
     size_t members = work->claim != NULL ? (size_t)work->workload->r.members : 0;

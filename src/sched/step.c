@@ -586,7 +586,7 @@ static void start_claim(struct pass *pass, struct swork *work)
         return;
     attempt_init(&attempt, work, members[0].class_number);
     if (quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL) != ADMIT_OK &&
-        quota_admits(pass->sched, &attempt.ask, ADMIT_FUTURE, NULL) == ADMIT_OK)
+        reclaim_admits_later(&attempt))
         pass->waiting = held_add(pass, work, members, pass->waiting);
     attempt_hold(&attempt, members);
 }

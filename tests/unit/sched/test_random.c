@@ -305,11 +305,21 @@ static void histories_with_faults(void **state)
         run_history(seed + i, true);
 }
 
+/* Seeds that once failed: two that evicted each other for ever, and one whose claim ended while other
+ * work was still being stopped that its start had been counted on. */
+static void histories_that_failed(void **state)
+{
+    (void)state;
+    run_history(9555558257173131972u, false);
+    run_history(1134630u, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(histories_without_faults),
         cmocka_unit_test(histories_with_faults),
+        cmocka_unit_test(histories_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
