@@ -52,7 +52,7 @@ def allowed_for(parts: tuple[str, ...]) -> tuple[str, set[str]]:
     folder = parts[2] if parts[1] == "unit" and len(parts) > 3 else parts[1]
     folder = folder.split("_")[0]  # agent_gpu are tests of a part of agent
     folder = TESTS_OF.get(folder, folder)
-    uses = {folder, *MAY_USE[folder].split()} if folder in MAY_USE else set(LARGER_TESTS.split())
+    uses = {folder, *MAY_USE.get(folder, LARGER_TESTS).split()}
     return "/".join(parts[:-1]), {"unit", "os", *PURE.split(), *uses}
 
 

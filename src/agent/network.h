@@ -43,7 +43,7 @@ struct network {
     struct ipc_hello agentd;
     struct ipc_inventory inventory;
     bool has_inventory;
-    struct node_facts facts; /* as they were at the start; for inventories */
+    struct node_facts facts;                   /* as they were at the start; for inventories */
     VEC(struct ipc_observed_entry) observed;   /* what it holds, by its last word */
     bool is_observed_full;                     /* a full set has been assembled */
     VEC(struct ipc_observed_entry) assembling; /* the full set, as far as it has come */

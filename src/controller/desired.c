@@ -1,5 +1,6 @@
 #include "controller/desired.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -285,6 +286,13 @@ static void grant_fill(struct grant *grant, const struct allocation *allocation,
     grant_devices(grant, allocation);
     grant_volumes(grant, allocation->workload, payload, crypto);
 }
+
+/* What the scheduler grants, a node can be told. */
+static_assert((int64_t)GRANT_SET_MAX >= (int64_t)NODE_MEMBERS_MAX, "all members of a node");
+static_assert((int64_t)GRANT_CPU_MILLI_MIN <= (int64_t)MEMBER_CPU_MILLI_MIN, "bounds of requests");
+static_assert((int64_t)GRANT_CPU_MILLI_MAX >= (int64_t)MEMBER_CPU_MILLI_MAX, "bounds of requests");
+static_assert((int64_t)GRANT_MEMORY_MIB_MAX >= (int64_t)MEMBER_MEMORY_MIB_MAX,
+              "bounds of requests");
 
 /* Cleaning means gone for the node: it is no longer wanted there. */
 static bool is_wanted(const struct allocation *allocation)

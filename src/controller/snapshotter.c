@@ -11,7 +11,6 @@
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/log.h"
-#include "os/clock.h"
 #include "wire/snapshot.h"
 
 static const size_t bytes_max = (size_t)2 << 30;
@@ -78,9 +77,7 @@ void snapshotter_consider(struct snapshotter *snapshotter, const struct store *s
     uint64_t since = state->sequence - snapshotter->last_sequence;
     if (snapshotter->child > 0 || since < every)
         return;
-    struct mono t0 = clock_monotonic();
     pid_t child = fork();
-    if (child != 0) log_info("fork", LOG_INT("us", (clock_monotonic().ns - t0.ns)/1000));
     if (child == 0)
         child_write(snapshotter, store, state);
     if (child < 0) {

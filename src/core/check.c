@@ -155,11 +155,16 @@ enum err check_request(const struct request *r, struct error *e)
         { "gpu_memory_mib", r->gpu_memory_mib, 0, INT64_C(1) << 32 },
         { "devices", r->devices, 0, ALLOCATION_DEVICES_MAX },
         { "share_milli", r->share_milli, 0, 1000 },
-        { "cpu_milli", r->cpu_milli, 0, 4096 * 1000 },
-        { "memory_mib", r->memory_mib, 0, INT64_C(1) << 32 },
+        { "cpu_milli", r->cpu_milli, 0, MEMBER_CPU_MILLI_MAX },
+        { "memory_mib", r->memory_mib, 0, MEMBER_MEMORY_MIB_MAX },
     };
     enum err rc = check_ranges(ranges, COUNT_OF(ranges), e);
     if (rc != ERR_OK)
         return rc;
+    if (r->cpu_milli > 0 && r->cpu_milli < MEMBER_CPU_MILLI_MIN)
+        return err_field(
+            e, "cpu_milli",
+            "cpu_milli: %lld is too little to run; ask for %d at least, or leave it out",
+            (long long)r->cpu_milli, MEMBER_CPU_MILLI_MIN);
     return check_device_fields(r, e);
 }

@@ -30,6 +30,10 @@ enum {
     ALLOCATION_DEVICES_MAX = 16,
     MEMBERS_MAX = 4096,
     ARRAY_MAX = 10000,
+    NODE_MEMBERS_MAX = 4096,   /* members of workloads on one node: a node's set holds no more */
+    MEMBER_CPU_MILLI_MIN = 10, /* less is no share that a kernel can give; 0: none asked for */
+    MEMBER_CPU_MILLI_MAX = 4096 * 1000,
+    MEMBER_MEMORY_MIB_MAX = 64 * 1024 * 1024,
     DEPENDENCIES_MAX = 64,
     MOUNTS_MAX = 8,
     ARGV_MAX = 1024,

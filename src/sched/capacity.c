@@ -136,6 +136,7 @@ static void book(struct sched *sched, const struct booking *booking, int sign)
     touch(sched, node, sizeof(*node));
     node->cpu_free -= sign * booking->cpu_milli;
     node->memory_free -= sign * booking->memory_mib;
+    node->slots_free -= sign;
     for (size_t i = 0; i < booking->shares->count; i++) {
         const struct device_share *share = &booking->shares->items[i];
         struct sdevice *device = snode_device(node, share->device);
@@ -200,6 +201,7 @@ static void node_load(struct sched *sched, struct snode *node)
     node->cpu_milli = r->cpu_milli;
     node->memory_mib = r->memory_mib;
     node->cpu_free = r->cpu_milli;
+    node->slots_free = NODE_MEMBERS_MAX;
     node->memory_free = r->memory_mib;
     parts_refresh(node);
     node_count_in(sched, node, 1);

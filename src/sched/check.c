@@ -23,7 +23,7 @@ static const struct field use_fields[] = {
 
 static const struct field node_fields[] = {
     FIELD(snode, cpu_class), FIELD(snode, cpu_milli),   FIELD(snode, memory_mib),
-    FIELD(snode, cpu_free),  FIELD(snode, memory_free),
+    FIELD(snode, cpu_free),  FIELD(snode, memory_free), FIELD(snode, slots_free),
 };
 
 static int64_t read_field(const void *object, const struct field *field)

@@ -59,6 +59,7 @@ struct snode {
     int64_t memory_mib;
     int64_t cpu_free;
     int64_t memory_free;
+    int64_t slots_free; /* how many more members it can be told to run */
     struct sdevice *devices;
     size_t device_count;
     struct spart parts[NODE_PARTS_MAX];

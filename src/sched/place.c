@@ -163,7 +163,7 @@ static const struct spart *part_of(const struct snode *node, int64_t class_numbe
 
 static size_t members_by_cores(const struct snode *node, const struct request *request, size_t max)
 {
-    int64_t most = (int64_t)max;
+    int64_t most = MIN_OF((int64_t)max, node->slots_free);
     if (request->cpu_milli > 0)
         most = MIN_OF(most, node->cpu_free / request->cpu_milli);
     if (request->memory_mib > 0)
@@ -301,6 +301,7 @@ static void empty_node(const struct snode *node, struct snode *out, struct sdevi
     *out = *node;
     out->devices = devices;
     out->cpu_free = node->cpu_milli;
+    out->slots_free = NODE_MEMBERS_MAX;
     out->memory_free = node->memory_mib;
     for (size_t i = 0; i < out->part_count; i++)
         out->parts[i] = (struct spart){ .class_number = node->parts[i].class_number };

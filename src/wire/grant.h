@@ -27,6 +27,9 @@ enum {
     GRANT_DEVICES_MAX = 16,
     GRANT_VOLUMES_MAX = 8,
     GRANT_SET_MAX = 4096, /* grants of one node */
+    GRANT_CPU_MILLI_MIN = 10,
+    GRANT_CPU_MILLI_MAX = 4096 * 1000,
+    GRANT_MEMORY_MIB_MAX = 64 * 1024 * 1024,
     GRANT_MEMBERS_MAX = 65536,
     GRANT_UID_MIN = 65536, /* no tenant range reaches the ids of the host */
     GRANT_UID_COUNT_MAX = 65536,

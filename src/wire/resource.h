@@ -166,7 +166,7 @@ struct image_progress_view_list {
 
 struct workload_view {
     struct id id, array;
-    int64_t array_index; /* UNSET: not of an array */
+    int64_t array_index;                    /* UNSET: not of an array */
     struct str name, project, tenant, user; /* project and tenant: paths */
     enum workload_kind kind;
     enum workload_state state;
@@ -182,7 +182,7 @@ struct workload_view {
     enum on_contact_loss on_contact_loss;
     int64_t time_limit_s, grace_s, retries, fence_after_s;
     struct dependency_view_list depends_on;
-    struct str_list nodes; /* names, by rank, of the latest attempt */
+    struct str_list nodes;                          /* names, by rank, of the latest attempt */
     struct image_progress_view_list image_progress; /* empty: filled by who knows */
     struct digest image, upload;
     struct wall submitted, started, ended;

@@ -331,7 +331,7 @@ static void test_foreign_is_absent(void **state)
                          json_array_size(json_object_get(world.json, "items")) == 1);
     CHECK("invoice", world_get(&world, "/v1/invoice?tenant=amber") == 404);
     CHECK("own invoice", world_get(&world, "/v1/invoice") == 200 &&
-                          strcmp(world_text(&world, "tenant"), "birch") == 0);
+                             strcmp(world_text(&world, "tenant"), "birch") == 0);
     CHECK("usage", world_get(&world, "/v1/usage?project=amber") == 404);
     CHECK("feed", world_get(&world, "/v1/events?tenant=amber") == 404);
     CHECK("own feed", world_get(&world, "/v1/events?after=7") == 0 &&

@@ -95,6 +95,7 @@ CHANGE(bad_dependency, static struct dependency_spec d = { { "x", 1 }, UNSET }; 
 CHANGE(over_limit, s->gpu_milli = 1000; s->members = 4)
 CHANGE(over_fixed_quota, s->gpu_milli = 3000; s->preemptible = PREEMPTIBLE_NEVER)
 CHANGE(too_wide, s->project = STR("birch"); s->gpu_milli = 5000)
+CHANGE(too_few_cores, s->cpu_milli = MEMBER_CPU_MILLI_MIN - 1)
 CHANGE(too_many_cores, s->cpu_milli = 65000)
 CHANGE(too_much_memory, s->project = STR("birch"); s->gpu_memory_mib = 90000)
 
@@ -134,6 +135,7 @@ static const struct submit_case submit_cases[] = {
     { "more than the limit", over_limit, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT, "" },
     { "more than the quota, never preempted", over_fixed_quota, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT, "" },
     { "more than any node has", too_wide, ERR_INVALID, CAUSE_NO_MATCHING_CLASS, "" },
+    { "a share that no kernel can give", too_few_cores, ERR_INVALID, CAUSE_NONE, "cpu_milli" },
     { "more cores than any node has", too_many_cores, ERR_INVALID, CAUSE_NO_MATCHING_CLASS, "" },
     { "more memory than any device has", too_much_memory, ERR_INVALID, CAUSE_NO_MATCHING_CLASS, "" },
 };

@@ -36,6 +36,22 @@ static void ten_tenths_make_one(void **state)
     CHECK("the eleventh waits", lab_count(&lab, WL_QUEUED) == 1);
 }
 
+/* What a node cannot be told of is not granted: it would be held, and never start. */
+static void a_node_has_so_many_members(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab.is_unchecked = true;
+    lab_add_node(&lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 1 });
+    lab_project(&lab, "amber", (struct lab_quota){ "h100", .quota_milli = 1000 });
+    lab_submit(&lab, (struct lab_job){ "amber", .cpu_milli = 10, .count = NODE_MEMBERS_MAX + 4 });
+    lab_settle(&lab);
+    CHECK("as many as it may", lab_count(&lab, WL_RUNNING) == NODE_MEMBERS_MAX);
+    CHECK("the others wait", lab_count(&lab, WL_QUEUED) == 4);
+    lab_check(&lab);
+}
+
 static void limits_hold_at_every_level(void **state)
 {
     (void)state;
@@ -731,6 +747,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_fraction_fits),
         cmocka_unit_test(ten_tenths_make_one),
+        cmocka_unit_test(a_node_has_so_many_members),
         cmocka_unit_test(limits_hold_at_every_level),
         cmocka_unit_test(a_lowered_limit_stops_nothing),
         cmocka_unit_test(what_is_never_lent_stays_free),
