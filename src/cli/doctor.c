@@ -59,6 +59,16 @@ static void check_ready(struct cli *cli, struct report *report)
     line(report, rc == ERR_OK, "it takes changes", rc == ERR_OK ? "" : e.text);
 }
 
+static bool is_operator(struct cli *cli)
+{
+    struct error e = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    if (cli_request(cli, "GET", "/v1/whoami", NULL, &answer, &e) != ERR_OK)
+        return false;
+    const char *role = json_string_value(json_object_get(answer.json, "role"));
+    return role != NULL && strcmp(role, "admin") == 0;
+}
+
 static void check_status(struct cli *cli, struct report *report)
 {
     struct error e = { 0 };
@@ -72,8 +82,11 @@ static void check_status(struct cli *cli, struct report *report)
     const char *version = json_string_value(json_object_get(answer.json, "version"));
     AUTO(buf) struct buf text = { 0 };
     buf_format(&text, "%lld of %lld", (long long)usable, (long long)nodes);
-    line(report, usable > 0, "nodes that can take work",
-         nodes == 0 ? "none has joined: berth node join-token" : text.data);
+    if (nodes == 0 && !is_operator(cli))
+        line(report, true, "nodes that can take work", "only operators see them");
+    else
+        line(report, usable > 0, "nodes that can take work",
+             nodes == 0 ? "none has joined: berth node join-token" : text.data);
     bool is_same = version != NULL && strcmp(version, BERTH_VERSION) == 0;
     line(report, is_same, "versions of berth and berthd", version != NULL ? version : "?");
 }

@@ -99,11 +99,16 @@ static bool name_read(struct cli *cli, const char *word)
     return cli->command != NULL || (cli->named_count == 1 && words_is_noun(word));
 }
 
-/* What follows the first argument of a command that runs one belongs to that. */
-static bool rest_is_arguments(const struct cli *cli)
+/* Whether the next argument is the first word of a command that this command runs: all that follows is that
+ * command's own, options too. */
+static bool begins_command(const struct cli *cli)
 {
     const char *wanted = cli->command->arguments;
-    return wanted != NULL && cli->argument_count > 0 && strstr(wanted, "COMMAND") != NULL;
+    const char *at = wanted != NULL ? strstr(wanted, "COMMAND") : NULL;
+    if (at == NULL)
+        return false;
+    int before = strncmp(wanted, "WORKLOAD ", strlen("WORKLOAD ")) == 0 ? 1 : 0;
+    return cli->argument_count == before;
 }
 
 bool words_read(struct cli *cli, int argc)
@@ -113,7 +118,7 @@ bool words_read(struct cli *cli, int argc)
         char *word = cli->argv[i];
         bool is_option = word[0] == '-' && word[1] != '\0';
         bool is_end = cli->command != NULL && strcmp(word, "--") == 0;
-        if (is_end || (cli->command != NULL && !is_option && rest_is_arguments(cli))) {
+        if (is_end || (cli->command != NULL && !is_option && begins_command(cli))) {
             for (i += is_end; i < argc; i++)
                 cli->arguments[cli->argument_count++] = cli->argv[i];
         } else if (is_option) {

@@ -295,7 +295,7 @@ class Peer:
         """The number of devices, and their health in order."""
         self.inventory = struct.unpack_from("@I", body)[0]
         size = struct.calcsize(self.DEVICE)
-        first = 8 + 16 + 64 + 64
+        first = 8 + 16 + 64 + 64 + 1024
         self.health = [struct.unpack_from(self.DEVICE, body, first + i * size)[6]
                        for i in range(self.inventory)]
 

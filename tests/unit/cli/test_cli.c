@@ -233,6 +233,8 @@ static const struct {
     { "what follows -- is arguments", { "submit", "--", "-o", "json" }, NULL, "submit", NULL, 2 },
     { "-- once", { "submit", "--", "a", "--" }, NULL, "submit", NULL, 2 },
     { "options of a command that is run", { "exec", "wl_1", "ls", "-q" }, NULL, "exec", NULL, 3 },
+    { "its options", { "submit", "-g", "0.1", "ls", "-g", "1" }, NULL, "submit", "gpus=0.1", 3 },
+    { "one of ours", { "submit", "python3", "--version" }, NULL, "submit", NULL, 2 },
     { "options before that", { "exec", "-T", "wl_1", "ls" }, NULL, "exec", "no-tty", 2 },
     { "a dash alone is an argument", { "apply", "-f", "-" }, NULL, "apply", "file=-", 0 },
 };
