@@ -264,7 +264,7 @@ static void fill(struct store *store, struct life *life, uint64_t workloads)
         append(store, life, FILL_BATCH);
         if (life->steps % (FILL_BATCH * 50) != 0)
             continue;
-        if (store->vtable->save_snapshot(store, life->sequence, STR("state"), 10000, &e) != ERR_OK)
+        if (store_save_snapshot(store, life->sequence, STR("state"), 10000, &e) != ERR_OK)
             fail(&e);
         for (more = true; more;)
             if (store->vtable->trim(store, life->wall, &more, &e) != ERR_OK)

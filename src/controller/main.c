@@ -187,9 +187,11 @@ static int usage(const char *problem)
 static void tune_memory(void)
 {
     const int keep_bytes = 32 << 20, step_bytes = 256 << 10, own_map_bytes = 4 << 20;
+    /* NOLINTBEGIN(concurrency-mt-unsafe): there is one thread yet */
     (void)mallopt(M_TRIM_THRESHOLD, keep_bytes);
     (void)mallopt(M_TOP_PAD, step_bytes);
     (void)mallopt(M_MMAP_THRESHOLD, own_map_bytes);
+    /* NOLINTEND(concurrency-mt-unsafe) */
 }
 
 int main(int argc, char **argv)

@@ -48,10 +48,11 @@ static pid_t sleeper(void)
 {
     pid_t pid = fork();
     CHECK("fork", pid >= 0);
-    if (pid == 0)
+    if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test fail */
-    while (pid == 0)
-        (void)pause();
+        for (;;)
+            (void)pause();
+    }
     return pid;
 }
 
