@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/full.h"
+#include "cli/special.h"
 #include "model/cause.h"
 #include "os/file.h"
 #include "os/random.h"
@@ -240,7 +241,22 @@ enum err cli_list(struct cli *cli, const char *target, json_t **out, struct erro
     return ERR_OK;
 }
 
-/* An id stays; a name is looked up among the workloads in memory, the newest first. */
+/* The id under which `item` answers to the name: its own, or that of its array. NULL: not its name. */
+static const char *id_by_name(const json_t *item, const char *word)
+{
+    const char *name = json_string_value(json_object_get(item, "name"));
+    const char *array = json_string_value(json_object_get(item, "array"));
+    size_t size = strlen(word);
+    if (name == NULL || strncmp(name, word, size) != 0)
+        return NULL;
+    if (name[size] == '\0')
+        return json_string_value(json_object_get(item, "id"));
+    return array != NULL && name[size] == '.' && strchr(name + size + 1, '.') == NULL ? array
+                                                                                      : NULL;
+}
+
+/* An id stays. A name is looked up among the workloads in memory: the one that has not ended, else the newest.
+ * Of two that have not ended neither is meant more than the other. */
 enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, struct error *e)
 {
     struct str text = str_of(word);
@@ -252,14 +268,27 @@ enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, str
     enum err rc = cli_list(cli, "/v1/workloads?limit=1000", &list, e);
     if (rc != ERR_OK)
         return rc;
+    const char *found = NULL;
+    const char *live = NULL;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
-        const char *name = json_string_value(json_object_get(item, "name"));
-        const char *id = json_string_value(json_object_get(item, "id"));
-        if (name != NULL && id != NULL && strcmp(name, word) == 0) {
-            *out = str_copy(&cli->arena, str_of(id));
-            return ERR_OK;
-        }
+        const char *id = id_by_name(item, word);
+        if (id == NULL)
+            continue;
+        if (found == NULL)
+            found = id;
+        const char *state = json_string_value(json_object_get(item, "state"));
+        if (state == NULL || cli_state_is_final(state))
+            continue;
+        if (live != NULL && strcmp(live, id) != 0)
+            return err_set(
+                e, ERR_CONFLICT,
+                "more than one workload that has not ended has the name %s (%s, %s); use an id",
+                word, live, id);
+        live = id;
     }
-    return err_set(e, ERR_NOT_FOUND, "no workload has the id or the name %s", word);
+    if (found == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no workload has the id or the name %s", word);
+    *out = str_copy(&cli->arena, str_of(live != NULL ? live : found));
+    return ERR_OK;
 }
