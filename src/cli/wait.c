@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/id.h"
+#include "cli/safe.h"
 #include "cli/special.h"
 #include "os/clock.h"
 
@@ -13,6 +14,7 @@ struct waited {
     struct str id;
     bool is_over;
     bool is_good;
+    const char *why; /* of one that did not succeed; NULL: an array */
 };
 
 bool cli_state_is_final(const char *state)
@@ -62,6 +64,31 @@ static enum err look_at_array(struct cli *cli, struct waited *waited, struct err
     return ERR_OK;
 }
 
+/* "failed (exited): exit code 3", harmless on a terminal. */
+static const char *why_of(struct cli *cli, const json_t *view, const char *state)
+{
+    AUTO(buf) struct buf line = { 0 };
+    AUTO(buf) struct buf safe = { 0 };
+    const char *cause = json_string_value(json_object_get(view, "cause"));
+    const char *detail = json_string_value(json_object_get(view, "detail"));
+    buf_add_text(&line, state);
+    if (cause != NULL && cause[0] != '\0')
+        buf_format(&line, " (%s)", cause);
+    if (detail != NULL && detail[0] != '\0')
+        buf_format(&line, ": %s", detail);
+    safe_line(buf_str(&line), &safe);
+    return arena_format(&cli->arena, "%.*s", STR_ARG(buf_str(&safe)));
+}
+
+static void tell_failures(const struct cli *cli, const struct waited *waited, size_t count)
+{
+    for (size_t i = 0; i < count && !cli->is_quiet; i++) {
+        if (!waited[i].is_good)
+            (void)fprintf(stderr, "berth: %.*s: %s\n", STR_ARG(waited[i].id),
+                          waited[i].why != NULL ? waited[i].why : "not all of it succeeded");
+    }
+}
+
 static enum err look_at(struct cli *cli, struct waited *waited, struct error *e)
 {
     if (id_is_kind(ID_ARRAY, waited->id))
@@ -74,6 +101,8 @@ static enum err look_at(struct cli *cli, struct waited *waited, struct error *e)
     const char *state = json_string_value(json_object_get(answer.json, "state"));
     waited->is_over = state != NULL && cli_state_is_final(state);
     waited->is_good = state != NULL && strcmp(state, "succeeded") == 0;
+    if (waited->is_over && !waited->is_good)
+        waited->why = why_of(cli, answer.json, state);
     return ERR_OK;
 }
 
@@ -106,6 +135,7 @@ enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int
     *failed = 0;
     for (size_t i = 0; i < count; i++)
         *failed += !waited[i].is_good;
+    tell_failures(cli, waited, count);
     return ERR_OK;
 }
 
