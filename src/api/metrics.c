@@ -73,12 +73,15 @@ static void put_skews(const struct call *c, struct buf *out)
     const struct api_ops *ops = c->context->ops;
     if (ops->clock_skew_ms == NULL)
         return;
-    family(out, "berth_node_clock_skew_ms",
+    family(out, "berth_node_clock_skew_seconds",
            "Clock of a connected node, ahead of the controller's.");
     for (const struct node *n = call_state(c)->first_node; n != NULL; n = n->next) {
         int64_t skew_ms = ops->clock_skew_ms(ops->arg, n->r.id);
-        if (skew_ms != UNSET)
-            sample(out, "berth_node_clock_skew_ms", "node", n->r.name, skew_ms);
+        if (skew_ms == UNSET)
+            continue;
+        long long size_ms = skew_ms < 0 ? -(long long)skew_ms : (long long)skew_ms;
+        buf_format(out, "berth_node_clock_skew_seconds{node=\"%.*s\"} %s%lld.%03lld\n",
+                   STR_ARG(n->r.name), skew_ms < 0 ? "-" : "", size_ms / 1000, size_ms % 1000);
     }
 }
 

@@ -339,7 +339,7 @@ static void nothing_starts_before_the_inventory(void **state)
     CHECK("rebooted and in contact",
           node->r.contact == CONTACT_OK && str_is(node->r.boot_id, "boot-2"));
     struct id first = lab_submit(&lab, (struct lab_job){ .project = "amber" });
-    struct id small = lab_submit(&lab, (struct lab_job){ .project = "amber", .cpu_milli = 1 });
+    struct id small = lab_submit(&lab, (struct lab_job){ .project = "amber", .cpu_milli = 10 });
     lab_schedule(&lab);
     CHECK("nothing is placed", !node_is_usable(node) && node->first_allocation == NULL &&
                                    lab_is(&lab, first, WL_QUEUED) &&
