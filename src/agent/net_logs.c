@@ -10,7 +10,7 @@
 #include "os/fd.h"
 #include "os/log.h"
 
-enum { LOOK_MS = 200, OFFER_MS = 1000, CHUNK = 32 * 1024, OFFER_MAX = 512 };
+enum { LOOK_MS = 200, OFFER_MS = 1000, OFFER_SOON_MS = 20, CHUNK = 32 * 1024, OFFER_MAX = 512 };
 
 struct net_log {
     struct net_logs *logs;
@@ -30,6 +30,7 @@ struct net_logs {
     struct network *network; /* borrowed */
     struct net_log *first;   /* owned */
     struct loop_timer look, offer;
+    bool is_offer_soon;
 };
 
 static struct net_log *log_find(struct net_logs *logs, struct id allocation, int64_t attempt)
@@ -39,6 +40,21 @@ static struct net_log *log_find(struct net_logs *logs, struct id allocation, int
             return l;
     }
     return NULL;
+}
+
+static void timer_in_ms(struct net_logs *logs, struct loop_timer *timer, int64_t ms)
+{
+    loop_timer_set(logs->network->loop, timer,
+                   (struct mono){ loop_now(logs->network->loop).ns + ms * NS_PER_MS });
+}
+
+/* Readers wait for the end of what has ended; what ends while an offer is near shares it. */
+static void offer_soon(struct net_logs *logs)
+{
+    if (logs->is_offer_soon)
+        return;
+    logs->is_offer_soon = true;
+    timer_in_ms(logs, &logs->offer, OFFER_SOON_MS);
 }
 
 static void log_remove(struct net_log *log)
@@ -76,6 +92,8 @@ static void ship_on_close(struct link_stream *stream, uint32_t code, struct str 
     if (code != LINK_CODE_OK)
         log->shipped = log->acked; /* from what is certain */
     log->is_offer_due = true;
+    if (log->is_complete && code == LINK_CODE_OK)
+        offer_soon(log->logs);
 }
 
 static const struct link_stream_events ship_events = {
@@ -135,12 +153,6 @@ static void log_grow(struct net_log *log)
     log_push(log);
 }
 
-static void timer_in_ms(struct net_logs *logs, struct loop_timer *timer, int64_t ms)
-{
-    loop_timer_set(logs->network->loop, timer,
-                   (struct mono){ loop_now(logs->network->loop).ns + ms * NS_PER_MS });
-}
-
 static void on_look(void *arg)
 {
     struct net_logs *logs = arg;
@@ -159,6 +171,7 @@ static void on_offer(void *arg)
     struct net_logs *logs = arg;
     static struct log_position positions[OFFER_MAX]; /* one thread */
     struct log_message offer = { .logs = { positions, 0 } };
+    logs->is_offer_soon = false;
     for (struct net_log *l = logs->first; l != NULL && offer.logs.count < OFFER_MAX; l = l->next) {
         bool is_shipped = l->shipped >= l->size && l->stream == NULL;
         if (!l->is_offer_due && !(l->is_complete && is_shipped))
@@ -202,8 +215,10 @@ void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, in
     log_grow(log);
     if (logs->look.slot == 0)
         timer_in_ms(logs, &logs->look, LOOK_MS);
-    if (logs->offer.slot == 0)
-        timer_in_ms(logs, &logs->offer, log->is_complete ? 20 : OFFER_MS);
+    if (log->is_complete)
+        offer_soon(logs);
+    else if (logs->offer.slot == 0)
+        timer_in_ms(logs, &logs->offer, OFFER_MS);
 }
 
 void net_logs_wanted(struct net_logs *logs, const struct log_message *wanted)
@@ -230,12 +245,31 @@ void net_logs_wanted(struct net_logs *logs, const struct log_message *wanted)
     }
 }
 
+void net_logs_silent(struct net_logs *logs, const struct ipc_observed_entry *entries, size_t count)
+{
+    static struct log_position positions[OFFER_MAX]; /* one thread */
+    struct log_message offer = { .logs = { positions, 0 } };
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].state == IPC_EXITED && entries[i].log_bytes == 0)
+            positions[offer.logs.count++] = (struct log_position){
+                .allocation = entries[i].allocation,
+                .attempt = entries[i].attempt,
+                .is_final = true,
+            };
+        if (offer.logs.count == OFFER_MAX || (i + 1 == count && offer.logs.count > 0)) {
+            (void)network_send_up(logs->network, MESSAGE_LOG_OFFER,
+                                  &offer); /* told again with all */
+            offer.logs.count = 0;
+        }
+    }
+}
+
 void net_logs_up(struct net_logs *logs)
 {
     for (struct net_log *l = logs->first; l != NULL; l = l->next)
         log_grow(l);
     if (logs->first != NULL)
-        timer_in_ms(logs, &logs->offer, 20);
+        offer_soon(logs);
 }
 
 void net_logs_down(struct net_logs *logs)

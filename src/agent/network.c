@@ -218,6 +218,7 @@ static void report_send(void *arg)
     for (size_t i = 0; i < network->observed.count; i++)
         observed_fill(&observed.observed.items[observed.observed.count++],
                       &network->observed.items[i]);
+    net_logs_silent(network->logs, network->observed.items, network->observed.count);
     if (network_send_up(network, MESSAGE_OBSERVED, &observed))
         network->reported = loop_now(network->loop);
 }

@@ -117,6 +117,8 @@ void net_logs_free(struct net_logs *logs);
 void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, int fd);
 /* How far the controller has which log: the rest of each follows, what it has is let go. */
 void net_logs_wanted(struct net_logs *logs, const struct log_message *wanted);
+/* Says of which ended attempts nothing will come, as they wrote nothing: before their ends are told. */
+void net_logs_silent(struct net_logs *logs, const struct ipc_observed_entry *entries, size_t count);
 void net_logs_up(struct net_logs *logs);
 void net_logs_down(struct net_logs *logs);
 void net_logs_agentd_gone(struct net_logs *logs);

@@ -2,8 +2,8 @@
  * Layout: DIR/<project>/<workload>/<attempt>.<rank>.<allocation>.<suffix>, where the suffix is
  * `spool` while the output grows and `done` when nothing follows; `cut` beside it is an empty file
  * that says that bytes were dropped. DIR/expected/<allocation> names project, workload, attempt, rank
- * and node of output that is not complete. The file system is the only state besides a cache of how much
- * each project stores.
+ * and node of output that is not complete. The file system is the only state besides caches of how much
+ * each project stores and of which workloads output is expected.
  */
 #include "controller/logstore.h"
 
@@ -25,12 +25,21 @@ struct project_use {
     struct project_use *next;
 };
 
+/* A workload of which output is expected. */
+struct awaited {
+    struct id workload;
+    size_t count; /* of its allocations */
+    struct awaited *next, *prev;
+};
+
 struct logstore {
     char *dir; /* owned */
     int dir_fd;
     int64_t quota_bytes;
     struct id_map uses;            /* project -> struct project_use */
     struct project_use *first_use; /* owned */
+    struct id_map awaited;         /* workload -> struct awaited */
+    struct awaited *first_awaited; /* owned */
 };
 
 enum { PATH_BYTES = 512 };
@@ -38,38 +47,6 @@ static const char growing[] = "spool";
 static const char done[] = "done";
 static const char cut[] = "cut";
 static const char expected[] = "expected";
-
-enum err logstore_open(const char *dir, int64_t quota_mib, struct logstore **out, struct error *e)
-{
-    enum err rc = file_make_dirs(dir, 0700, e);
-    if (rc != ERR_OK)
-        return rc;
-    AUTO(fd) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(e, "%s", dir);
-    struct logstore *logs = mem_new(1, sizeof(*logs));
-    logs->dir = mem_strdup(dir);
-    logs->dir_fd = fd_take(&fd);
-    logs->quota_bytes = quota_mib * 1024 * 1024;
-    (void)mkdirat(logs->dir_fd, expected, 0700); /* a failure shows when something is expected */
-    *out = logs;
-    return ERR_OK;
-}
-
-void logstore_free(struct logstore *logs)
-{
-    if (logs == NULL)
-        return;
-    while (logs->first_use != NULL) {
-        struct project_use *next = logs->first_use->next;
-        mem_free(logs->first_use);
-        logs->first_use = next;
-    }
-    id_map_done(&logs->uses);
-    fd_close(logs->dir_fd);
-    mem_free(logs->dir);
-    mem_free(logs);
-}
 
 /* Relative to the store's directory. */
 static void workload_path(struct id project, struct id workload, char out[PATH_BYTES])
@@ -307,29 +284,22 @@ enum err logstore_append(struct logstore *logs, const struct log_key *key, uint6
     return rc;
 }
 
+/* Whose output it is stands in the name of every file, see log_path() and expected_path(). */
+static struct id allocation_of(const char *name)
+{
+    struct id id = { 0 };
+    const char *text = strstr(name, id_prefix(ID_ALLOCATION));
+    size_t size = strlen(id_prefix(ID_ALLOCATION)) + ID_DIGITS;
+    if (text == NULL || strlen(text) < size ||
+        !id_parse(ID_ALLOCATION, (struct str){ text, size }, &id))
+        return (struct id){ 0 };
+    return id;
+}
+
 static void expected_path(struct id allocation, char out[PATH_BYTES])
 {
     char text[ID_TEXT_MAX];
     (void)snprintf(out, PATH_BYTES, "%s/%s", expected, id_text(ID_ALLOCATION, allocation, text));
-}
-
-void logstore_expect(struct logstore *logs, const struct log_key *key, struct id node)
-{
-    char path[PATH_BYTES];
-    char text[4 * ID_TEXT_MAX];
-    char project[ID_TEXT_MAX];
-    char workload[ID_TEXT_MAX];
-    char node_text[ID_TEXT_MAX];
-    expected_path(key->allocation, path);
-    int length = snprintf(text, sizeof(text), "%s %s %lld %lld %s\n",
-                          id_text(ID_PROJECT, key->project, project),
-                          id_text(ID_WORKLOAD, key->workload, workload), (long long)key->attempt,
-                          (long long)key->rank, id_text(ID_NODE, node, node_text));
-    AUTO(fd) int fd = openat(logs->dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    struct error e = { 0 };
-    if (fd < 0 || fd_write_full(fd, text, (size_t)length, &e) != ERR_OK)
-        (void)unlinkat(logs->dir_fd, path,
-                       0); /* half a line would name nobody: as if not expected */
 }
 
 bool logstore_expected(struct logstore *logs, struct id allocation, struct log_key *key,
@@ -358,6 +328,92 @@ bool logstore_expected(struct logstore *logs, struct id allocation, struct log_k
     return true;
 }
 
+static void awaited_add(struct logstore *logs, struct id workload)
+{
+    struct awaited *awaited = id_map_get(&logs->awaited, workload);
+    if (awaited == NULL) {
+        awaited = mem_new(1, sizeof(*awaited));
+        *awaited = (struct awaited){ .workload = workload, .next = logs->first_awaited };
+        if (logs->first_awaited != NULL)
+            logs->first_awaited->prev = awaited;
+        logs->first_awaited = awaited;
+        id_map_put(&logs->awaited, workload, awaited);
+    }
+    awaited->count++;
+}
+
+static void awaited_remove(struct logstore *logs, struct awaited *awaited)
+{
+    (void)id_map_remove(&logs->awaited, awaited->workload);
+    if (awaited->prev != NULL)
+        awaited->prev->next = awaited->next;
+    else
+        logs->first_awaited = awaited->next;
+    if (awaited->next != NULL)
+        awaited->next->prev = awaited->prev;
+    mem_free(awaited);
+}
+
+static void awaited_take(struct logstore *logs, struct id workload)
+{
+    struct awaited *awaited = id_map_get(&logs->awaited, workload);
+    if (awaited != NULL && --awaited->count == 0)
+        awaited_remove(logs, awaited);
+}
+
+bool logstore_awaits(const struct logstore *logs, struct id workload)
+{
+    return id_map_get(&logs->awaited, workload) != NULL;
+}
+
+/* What the last process expected. */
+static void await_file(void *arg, DIR *dir, const char *name)
+{
+    struct logstore *logs = arg;
+    struct log_key key;
+    struct id node;
+    (void)dir;
+    if (logstore_expected(logs, allocation_of(name), &key, &node))
+        awaited_add(logs, key.workload);
+}
+
+void logstore_expect(struct logstore *logs, const struct log_key *key, struct id node)
+{
+    char path[PATH_BYTES];
+    char text[4 * ID_TEXT_MAX];
+    char project[ID_TEXT_MAX];
+    char workload[ID_TEXT_MAX];
+    char node_text[ID_TEXT_MAX];
+    struct error e = { 0 };
+    expected_path(key->allocation, path);
+    int length = snprintf(text, sizeof(text), "%s %s %lld %lld %s\n",
+                          id_text(ID_PROJECT, key->project, project),
+                          id_text(ID_WORKLOAD, key->workload, workload), (long long)key->attempt,
+                          (long long)key->rank, id_text(ID_NODE, node, node_text));
+    struct log_key known;
+    struct id owner;
+    if (logstore_expected(logs, key->allocation, &known, &owner))
+        return;
+    AUTO(fd) int fd = openat(logs->dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return; /* as if not expected */
+    if (fd_write_full(fd, text, (size_t)length, &e) == ERR_OK)
+        awaited_add(logs, key->workload);
+    else
+        (void)unlinkat(logs->dir_fd, path, 0); /* half a line would name nobody */
+}
+
+void logstore_forget(struct logstore *logs, struct id allocation)
+{
+    char path[PATH_BYTES];
+    struct log_key key;
+    struct id node;
+    bool is_expected = logstore_expected(logs, allocation, &key, &node);
+    expected_path(allocation, path);
+    if (unlinkat(logs->dir_fd, path, 0) == 0 && is_expected) /* one that stays expires */
+        awaited_take(logs, key.workload);
+}
+
 void logstore_finish(struct logstore *logs, const struct log_key *key)
 {
     char from[PATH_BYTES];
@@ -370,8 +426,7 @@ void logstore_finish(struct logstore *logs, const struct log_key *key)
     log_path(key, growing, from);
     log_path(key, done, to);
     (void)renameat(logs->dir_fd, from, logs->dir_fd, to); /* the next offer finishes it again */
-    expected_path(key->allocation, from);
-    (void)unlinkat(logs->dir_fd, from, 0); /* one that stays expires */
+    logstore_forget(logs, key->allocation);
 }
 
 struct listing {
@@ -456,27 +511,28 @@ struct expiry {
     char project[ID_TEXT_MAX];
 };
 
-/* Whose output it is stands in the name of every file, see log_path() and expected_path(). */
-static struct id allocation_of(const char *name)
+static bool is_expired(const struct expiry *expiry, DIR *dir, const char *name)
 {
-    struct id id = { 0 };
-    const char *text = strstr(name, id_prefix(ID_ALLOCATION));
-    size_t size = strlen(id_prefix(ID_ALLOCATION)) + ID_DIGITS;
-    if (text == NULL || strlen(text) < size ||
-        !id_parse(ID_ALLOCATION, (struct str){ text, size }, &id))
-        return (struct id){ 0 };
-    return id;
+    struct stat info;
+    return fstatat(dirfd(dir), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+           info.st_mtim.tv_sec < expiry->before_s &&
+           !expiry->is_live(expiry->arg, allocation_of(name));
 }
 
 static void expire_file(void *arg, DIR *dir, const char *name)
 {
     struct expiry *expiry = arg;
-    struct stat info;
-    bool is_old = fstatat(dirfd(dir), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                  info.st_mtim.tv_sec < expiry->before_s;
-    if (is_old && !expiry->is_live(expiry->arg, allocation_of(name)) &&
-        unlinkat(dirfd(dir), name, 0) == 0)
+    if (is_expired(expiry, dir, name) && unlinkat(dirfd(dir), name, 0) == 0)
         expiry->removed++;
+}
+
+static void expire_expected(void *arg, DIR *dir, const char *name)
+{
+    struct expiry *expiry = arg;
+    if (!is_expired(expiry, dir, name))
+        return;
+    logstore_forget(expiry->logs, allocation_of(name));
+    (void)unlinkat(dirfd(dir), name, 0); /* also one that names nobody */
 }
 
 static void expire_workload(void *arg, DIR *dir, const char *name)
@@ -513,6 +569,42 @@ size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s,
     };
     each_name(open_below(logs, "."), expire_project, &expiry);
     size_t removed = expiry.removed;
-    each_name(open_below(logs, expected), expire_file, &expiry); /* nobody has brought these */
+    each_name(open_below(logs, expected), expire_expected, &expiry); /* nobody has brought these */
     return removed;
+}
+
+enum err logstore_open(const char *dir, int64_t quota_mib, struct logstore **out, struct error *e)
+{
+    enum err rc = file_make_dirs(dir, 0700, e);
+    if (rc != ERR_OK)
+        return rc;
+    AUTO(fd) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, "%s", dir);
+    struct logstore *logs = mem_new(1, sizeof(*logs));
+    logs->dir = mem_strdup(dir);
+    logs->dir_fd = fd_take(&fd);
+    logs->quota_bytes = quota_mib * 1024 * 1024;
+    (void)mkdirat(logs->dir_fd, expected, 0700); /* a failure shows when something is expected */
+    each_name(open_below(logs, expected), await_file, logs);
+    *out = logs;
+    return ERR_OK;
+}
+
+void logstore_free(struct logstore *logs)
+{
+    if (logs == NULL)
+        return;
+    while (logs->first_use != NULL) {
+        struct project_use *next = logs->first_use->next;
+        mem_free(logs->first_use);
+        logs->first_use = next;
+    }
+    while (logs->first_awaited != NULL)
+        awaited_remove(logs, logs->first_awaited);
+    id_map_done(&logs->awaited);
+    id_map_done(&logs->uses);
+    fd_close(logs->dir_fd);
+    mem_free(logs->dir);
+    mem_free(logs);
 }

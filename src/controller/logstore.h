@@ -51,6 +51,10 @@ void logstore_expect(struct logstore *logs, const struct log_key *key, struct id
 /* False: nothing is expected of that allocation. */
 bool logstore_expected(struct logstore *logs, struct id allocation, struct log_key *key,
                        struct id *node);
+/* It wrote nothing: not expected any more. */
+void logstore_forget(struct logstore *logs, struct id allocation);
+/* True: output of one of its attempts is expected. */
+bool logstore_awaits(const struct logstore *logs, struct id workload);
 
 /* One stored output, for reading: by workload, in order of attempt and rank. */
 struct log_entry {

@@ -316,6 +316,10 @@ static void on_log_offer(struct session *session, const void *message)
             position->is_final = true;
         } else {
             uint64_t stored = logstore_size(nodes->o.logs, &key);
+            if (position->is_final && position->offset == 0 && stored == 0) {
+                logstore_forget(nodes->o.logs, key.allocation); /* silent: nothing to answer */
+                continue;
+            }
             bool is_cut = logstore_is_cut(nodes->o.logs, &key);
             if (position->is_final && (is_cut || stored >= position->offset))
                 logstore_finish(nodes->o.logs, &key);
@@ -325,7 +329,8 @@ static void on_log_offer(struct session *session, const void *message)
         }
         wanted.logs.count++;
     }
-    logship_answer(nodes->logship, session->link, &wanted);
+    if (wanted.logs.count > 0)
+        logship_answer(nodes->logship, session->link, &wanted);
 }
 
 struct message_handler {

@@ -8,6 +8,9 @@
 #include "wire/spool.h"
 
 enum { READ_BYTES = 80 * 1024, LOOK_MS = 150, BLOB_CHUNK = 64 * 1024 };
+/* Output that is still on its way when its work has ended: how long a reader waits for its next byte, and
+ * for all of it before the first byte is answered. */
+enum { QUIET_S = 5, SETTLE_S = 30 };
 
 struct log_reader {
     struct server *server;
@@ -15,9 +18,12 @@ struct log_reader {
     struct api_log log;
     bool has_key;
     struct log_key key;
-    uint64_t position;  /* in the spool */
-    uint64_t delivered; /* bytes of the chosen streams seen so far, skipped ones too */
-    uint64_t skip;      /* bytes not wanted at the start */
+    uint64_t position;        /* in the spool */
+    uint64_t delivered;       /* bytes of the chosen streams seen so far, skipped ones too */
+    uint64_t skip;            /* bytes not wanted at the start */
+    uint64_t stored;          /* bytes of the spool there at the last look that found more */
+    struct mono begun, grown; /* when reading began; when `stored` grew last */
+    bool is_started;          /* an answer has begun */
     struct loop_timer look;
     struct log_reader *next, *prev;
 };
@@ -102,11 +108,58 @@ static bool records_take(struct log_reader *reader, struct str bytes, struct buf
     }
 }
 
+static const struct workload *reader_workload(const struct log_reader *reader)
+{
+    return state_workload(engine_state(reader->server->berthd->engine), reader->log.workload);
+}
+
 static bool workload_has_ended(const struct log_reader *reader)
 {
-    const struct state *state = engine_state(reader->server->berthd->engine);
-    const struct workload *workload = state_workload(state, reader->log.workload);
+    const struct workload *workload = reader_workload(reader);
     return workload == NULL || workload_state_is_final(workload->r.state);
+}
+
+/* The workload has just ended, and of the wanted attempt not a byte is here yet. */
+static bool output_is_unseen(const struct log_reader *reader)
+{
+    struct berthd *berthd = reader->server->berthd;
+    const struct workload *workload = reader_workload(reader);
+    int64_t wanted = reader->log.attempt;
+    if (workload == NULL || (wanted != 0 && wanted != workload->r.attempt) ||
+        !logstore_awaits(berthd->logs, workload->r.id))
+        return false;
+    return (!reader->has_key || reader->key.attempt < workload->r.attempt) &&
+           mono_before(loop_now(berthd->loop), mono_add_s(workload->ended_at, SETTLE_S));
+}
+
+/* The attempt has ended and its node, in contact, has not sent all of it. */
+static bool output_is_partial(const struct log_reader *reader)
+{
+    struct berthd *berthd = reader->server->berthd;
+    struct log_key key;
+    struct id node;
+    return reader->has_key && !logstore_is_final(berthd->logs, &reader->key) &&
+           state_allocation(engine_state(berthd->engine), reader->key.allocation) == NULL &&
+           logstore_expected(berthd->logs, reader->key.allocation, &key, &node) &&
+           nodes_link(berthd->nodes, node) != NULL;
+}
+
+/*
+ * A state comes here before the last of the output does, and who has waited for the end wants to read all
+ * of it. True: more of what has ended is on its way, and comes.
+ */
+static bool output_is_due(struct log_reader *reader)
+{
+    struct berthd *berthd = reader->server->berthd;
+    struct mono now = loop_now(berthd->loop);
+    uint64_t stored = reader->has_key ? logstore_size(berthd->logs, &reader->key) : 0;
+    if (stored != reader->stored)
+        reader->grown = now;
+    reader->stored = stored;
+    if (!mono_before(now, mono_add_s(reader->grown, QUIET_S)))
+        return false;
+    return workload_has_ended(reader) ? output_is_unseen(reader) || output_is_partial(reader)
+                                      : output_is_partial(reader);
 }
 
 static void reader_sleep(struct log_reader *reader)
@@ -129,54 +182,40 @@ static bool reader_move_on(struct log_reader *reader)
     return is_other;
 }
 
-static void reader_turn(void *arg)
+/* Nothing more comes: of this attempt, and for who follows, of the workload. */
+static bool reader_is_at_end(struct log_reader *reader)
 {
-    struct log_reader *reader = arg;
+    if (!reader->log.is_follow)
+        return true; /* it has settled before the first byte */
+    if (workload_has_ended(reader))
+        return !output_is_due(reader);
+    reader->grown = loop_now(reader->server->berthd->loop);
+    return false;
+}
+
+/* Passes on what is stored and not yet read; false: the answer ended, or waits for room. */
+static bool reader_push(struct log_reader *reader, struct http_request *http)
+{
     struct berthd *berthd = reader->server->berthd;
-    struct http_request *http = exchange_http(reader->exchange);
-    if (http == NULL)
-        return;
-    if (!reader->has_key)
-        (void)reader_move_on(reader);
     for (;;) {
         AUTO(buf) struct buf spool = { 0 };
         AUTO(buf) struct buf out = { 0 };
         if (http_stream_room(http) < 2 * (size_t)READ_BYTES) {
             http_stream_want_room(http); /* on_room goes on */
-            return;
+            return false;
         }
-        bool is_final = reader->has_key && logstore_is_final(berthd->logs, &reader->key);
-        bool has_bytes =
-            reader->has_key && logstore_read(berthd->logs, &reader->key, reader->position,
-                                             READ_BYTES, &spool, NULL) == ERR_OK;
         uint64_t before = reader->position;
-        if (has_bytes && !records_take(reader, buf_str(&spool), &out)) {
+        if (!reader->has_key ||
+            logstore_read(berthd->logs, &reader->key, before, READ_BYTES, &spool, NULL) != ERR_OK)
+            return true;
+        if (!records_take(reader, buf_str(&spool), &out) ||
+            (out.size > 0 && http_stream_write(http, buf_str(&out)) != ERR_OK)) {
             http_stream_cut(http);
-            return;
+            return false;
         }
-        if (out.size > 0 && http_stream_write(http, buf_str(&out)) != ERR_OK) {
-            http_stream_cut(http);
-            return;
-        }
-        if (reader->position > before)
-            continue;
-        bool is_at_end =
-            is_final || !reader->log.is_follow || (workload_has_ended(reader) && !reader->has_key);
-        if (!is_at_end || (reader->log.is_follow && !workload_has_ended(reader))) {
-            if (is_final && reader_move_on(reader))
-                continue;
-            reader_sleep(reader);
-            return;
-        }
-        http_stream_end(http);
-        return;
+        if (reader->position == before)
+            return true;
     }
-}
-
-static void reader_on_room(struct http_request *request, void *arg)
-{
-    (void)request;
-    reader_turn(arg);
 }
 
 /* How many bytes the chosen streams have in all, for `tail`. */
@@ -193,6 +232,61 @@ static uint64_t reader_total(struct log_reader *reader)
                           &spool, NULL) != ERR_OK ||
             !records_take(&counter, buf_str(&spool), &out) || counter.position == before)
             return counter.delivered;
+    }
+}
+
+static void reader_turn(void *arg);
+
+static void reader_on_room(struct http_request *request, void *arg)
+{
+    (void)request;
+    reader_turn(arg);
+}
+
+static void reader_begin(struct log_reader *reader, struct http_request *http)
+{
+    static const struct http_response response = {
+        .status = 200,
+        .content_type = { "application/octet-stream", sizeof("application/octet-stream") - 1 },
+    };
+    reader->is_started = true;
+    reader->skip = reader->log.offset;
+    if (reader->log.tail_bytes > 0) {
+        uint64_t total = reader_total(reader);
+        uint64_t tail = (uint64_t)reader->log.tail_bytes;
+        reader->skip = total > tail ? total - tail : 0;
+    }
+    http_stream_start(http, &response, -1);
+    http_stream_on_room(http, reader_on_room, reader);
+}
+
+static void reader_turn(void *arg)
+{
+    struct log_reader *reader = arg;
+    struct http_request *http = exchange_http(reader->exchange);
+    if (http == NULL)
+        return;
+    if (!reader->is_started) {
+        struct mono now = loop_now(reader->server->berthd->loop);
+        (void)reader_move_on(reader);
+        if (output_is_due(reader) && mono_before(now, mono_add_s(reader->begun, SETTLE_S))) {
+            reader_sleep(reader);
+            return;
+        }
+        reader_begin(reader, http);
+    }
+    for (;;) {
+        bool is_final =
+            reader->has_key && logstore_is_final(reader->server->berthd->logs, &reader->key);
+        if (!reader_push(reader, http))
+            return;
+        if (reader->log.is_follow && (is_final || !reader->has_key) && reader_move_on(reader))
+            continue;
+        if (reader_is_at_end(reader))
+            http_stream_end(http);
+        else
+            reader_sleep(reader);
+        return;
     }
 }
 
@@ -223,10 +317,6 @@ void log_start(struct exchange *exchange)
 {
     struct server *server = exchange->server;
     struct http_request *http = exchange_http(exchange);
-    static const struct http_response response = {
-        .status = 200,
-        .content_type = { "application/octet-stream", sizeof("application/octet-stream") - 1 },
-    };
     if (http == NULL)
         return;
     struct error e = { 0 };
@@ -239,20 +329,12 @@ void log_start(struct exchange *exchange)
     reader->exchange = exchange;
     reader->log = exchange->result.log;
     reader->look = (struct loop_timer){ .fn = reader_turn, .arg = reader };
+    reader->begun = reader->grown = loop_now(server->berthd->loop);
     reader->next = server->readers;
     if (server->readers != NULL)
         server->readers->prev = reader;
     server->readers = reader;
     http_request_set_user(http, reader, reader_on_end);
-    (void)reader_move_on(reader);
-    reader->skip = reader->log.offset;
-    if (reader->log.tail_bytes > 0) {
-        uint64_t total = reader_total(reader);
-        uint64_t tail = (uint64_t)reader->log.tail_bytes;
-        reader->skip = total > tail ? total - tail : 0;
-    }
-    http_stream_start(http, &response, -1);
-    http_stream_on_room(http, reader_on_room, reader);
     reader_turn(reader);
 }
 

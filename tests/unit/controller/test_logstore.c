@@ -167,6 +167,38 @@ static void test_expected_output_is_known_after_a_restart(void **state)
     }
 }
 
+/* Who reads after the end waits as long as one of a workload's outputs is on its way, and no longer. */
+static void test_awaits_until_all_has_come(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    struct error e = { 0 };
+    struct log_key first = key_new(random_id());
+    struct log_key second = first;
+    second.allocation = random_id();
+    second.attempt = 2;
+    for (unsigned round = 0; round < 3; round++) {
+        AUTO(logstore) struct logstore *logs = NULL;
+        CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+        CHECK("after a restart too", logstore_awaits(logs, first.workload) == (round == 1));
+        if (round == 0) {
+            for (unsigned again = 0; again < 2; again++) {
+                logstore_expect(logs, &first, random_id());
+                logstore_expect(logs, &second, random_id());
+            }
+            logstore_forget(logs, random_id());
+            CHECK("both", logstore_awaits(logs, first.workload));
+        } else if (round == 1) {
+            logstore_finish(logs, &first);
+            CHECK("the second", logstore_awaits(logs, first.workload));
+            logstore_forget(logs, second.allocation);
+            logstore_forget(logs, second.allocation);
+            CHECK("none", !logstore_awaits(logs, first.workload));
+        }
+        CHECK("nobody else", !logstore_awaits(logs, random_id()));
+    }
+}
+
 static bool is_same(void *arg, struct id allocation)
 {
     return id_eq(*(const struct id *)arg, allocation);
@@ -203,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_quota),
         cmocka_unit_test(test_quota_counts_what_was_there),
         cmocka_unit_test(test_expected_output_is_known_after_a_restart),
+        cmocka_unit_test(test_awaits_until_all_has_come),
         cmocka_unit_test(test_expires),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
