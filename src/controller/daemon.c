@@ -389,6 +389,18 @@ static bool allocation_is_live(void *arg, struct id allocation)
     return state_allocation(engine_state(berthd->engine), allocation) != NULL;
 }
 
+/* A controller that runs for a year still has a certificate that is good. */
+static void keys_renew(struct berthd *berthd)
+{
+    bool is_new = false;
+    struct error e = { 0 };
+    enum err rc = keys_refresh(&berthd->config, berthd->keys, clock_wall(), &is_new, &e);
+    if (rc == ERR_OK && is_new)
+        rc = server_rekey(berthd->server, &e);
+    if (rc != ERR_OK)
+        log_warning("keys could not be renewed; those in use stay", LOG_ERR(&e));
+}
+
 static void on_housework(void *arg)
 {
     struct berthd *berthd = arg;
@@ -396,6 +408,7 @@ static void on_housework(void *arg)
     desired_forget(berthd->desired, users.state);
     restore_settle(berthd);
     berthd->is_trim_due = true;
+    keys_renew(berthd);
     upkeep_start(berthd);
     (void)logstore_expire(berthd->logs, clock_wall(), berthd->config.log_days * 86400,
                           allocation_is_live, berthd);

@@ -81,7 +81,7 @@ static bool server_names_changed(const struct config *config)
 }
 
 static enum err server_certificate_make(const struct config *config, const struct ca *ca,
-                                        struct error *e)
+                                        struct wall now, struct error *e)
 {
     AUTO(buf) struct buf key = { 0 };
     AUTO(buf) struct buf certificate = { 0 };
@@ -97,7 +97,7 @@ static enum err server_certificate_make(const struct config *config, const struc
     if (rc != ERR_OK)
         return rc;
     const struct ca_server_options options = {
-        .names = names, .name_count = count, .now = clock_wall(), .lifetime_s = SERVER_DAYS * DAY_S
+        .names = names, .name_count = count, .now = now, .lifetime_s = SERVER_DAYS * DAY_S
     };
     rc = ca_issue_server(ca, buf_str(&key), &options, &certificate, e);
     if (rc == ERR_OK)
@@ -176,11 +176,12 @@ enum err keys_create(const struct config *config, struct error *e)
     AUTO(ca) struct ca *ca = NULL;
     if (rc == ERR_OK)
         rc = ca_make(config, &ca, e);
-    return rc != ERR_OK ? rc : server_certificate_make(config, ca, e);
+    return rc != ERR_OK ? rc : server_certificate_make(config, ca, clock_wall(), e);
 }
 
 /* The operator's own certificate, or ours, made anew when it nears its end. */
-static enum err server_load(const struct config *config, struct keys *keys, struct error *e)
+static enum err server_load(const struct config *config, struct keys *keys, struct wall now,
+                            struct error *e)
 {
     if (config->certificate.size > 0) {
         AUTO(arena) struct arena arena = { 0 };
@@ -196,9 +197,9 @@ static enum err server_load(const struct config *config, struct keys *keys, stru
     rc = ca_certificate_read(buf_str(&keys->server_pem), &info, e);
     if (rc != ERR_OK)
         return err_wrap(e, rc, "server.pem");
-    bool is_near_end = info.not_after.ns - clock_wall().ns < INT64_C(30) * DAY_S * NS_PER_S;
+    bool is_near_end = info.not_after.ns - now.ns < INT64_C(30) * DAY_S * NS_PER_S;
     if (is_near_end || server_names_changed(config)) {
-        rc = server_certificate_make(config, keys->ca, e);
+        rc = server_certificate_make(config, keys->ca, now, e);
         if (rc != ERR_OK)
             return rc;
         buf_clear(&keys->server_pem);
@@ -227,7 +228,7 @@ enum err keys_load(const struct config *config, struct keys **out, struct error 
     AUTO(keys) struct keys *keys = mem_new(1, sizeof(*keys));
     enum err rc = ca_open(config, keys, e);
     if (rc == ERR_OK)
-        rc = server_load(config, keys, e);
+        rc = server_load(config, keys, clock_wall(), e);
     if (rc == ERR_OK)
         rc = key_read_exact(config, "grant.key", keys->grant_secret, KEYS_SECRET_BYTES, e);
     if (rc == ERR_OK)
@@ -241,15 +242,62 @@ enum err keys_load(const struct config *config, struct keys **out, struct error 
     return ERR_OK;
 }
 
+static enum err tickets_rotate(const struct config *config, struct keys *keys, struct wall now,
+                               bool *is_new, struct error *e)
+{
+    struct stat info;
+    struct tls_ticket_key fresh[COUNT_OF(keys->tickets)];
+    char path[PATH_BYTES];
+    enum err rc = key_path(config, "tickets.key", path, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (stat(path, &info) != 0)
+        return err_errno(e, "%s", path);
+    if (now.ns / NS_PER_S - info.st_mtim.tv_sec < DAY_S)
+        return ERR_OK;
+    tls_ticket_key_random(&fresh[0]);
+    fresh[1] = keys->tickets[0];
+    rc = key_write(config, "tickets.key", (struct str){ (const char *)fresh, sizeof(fresh) }, 0600,
+                   e);
+    if (rc == ERR_OK)
+        memcpy(keys->tickets, fresh, sizeof(fresh));
+    *is_new = *is_new || rc == ERR_OK;
+    sodium_memzero(fresh, sizeof(fresh));
+    return rc;
+}
+
+static void server_wipe(struct keys *keys)
+{
+    buf_done(&keys->server_pem);
+    if (keys->server_key_pem.size > 0)
+        sodium_memzero(keys->server_key_pem.data, keys->server_key_pem.size);
+    buf_done(&keys->server_key_pem);
+}
+
+enum err keys_refresh(const struct config *config, struct keys *keys, struct wall now, bool *is_new,
+                      struct error *e)
+{
+    struct keys fresh = { .ca = keys->ca };
+    *is_new = false;
+    enum err rc = server_load(config, &fresh, now, e);
+    bool is_other = !str_eq(buf_str(&fresh.server_pem), buf_str(&keys->server_pem));
+    if (rc != ERR_OK || !is_other) {
+        server_wipe(&fresh);
+    } else {
+        server_wipe(keys);
+        keys->server_pem = fresh.server_pem;
+        keys->server_key_pem = fresh.server_key_pem;
+        *is_new = true;
+    }
+    return rc != ERR_OK ? rc : tickets_rotate(config, keys, now, is_new, e);
+}
+
 void keys_free(struct keys *keys)
 {
     if (keys == NULL)
         return;
     buf_done(&keys->ca_pem);
-    buf_done(&keys->server_pem);
-    if (keys->server_key_pem.size > 0)
-        sodium_memzero(keys->server_key_pem.data, keys->server_key_pem.size);
-    buf_done(&keys->server_key_pem);
+    server_wipe(keys);
     ca_free(keys->ca);
     sodium_memzero(keys, sizeof(*keys));
     mem_free(keys);

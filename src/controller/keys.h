@@ -19,13 +19,21 @@ struct keys {
     uint8_t grant_public[KEYS_PUBLIC_BYTES];
     uint8_t grant_secret[KEYS_SECRET_BYTES];
     uint8_t seal[KEYS_SEAL_BYTES];
-    struct tls_ticket_key tickets[2];
+    struct tls_ticket_key tickets[2]; /* today's, which encrypts, and the one before */
 };
 
 /* Makes all of them in `state_dir`, which exists. ERR_CONFLICT: there are keys already. */
 enum err keys_create(const struct config *config, struct error *e) MUST_CHECK;
 /* Loads them; makes a new server certificate when it ends within 30 days or the names changed. */
 enum err keys_load(const struct config *config, struct keys **out, struct error *e) MUST_CHECK;
+/*
+ * What a running controller renews: the key of session tickets once it is a day old at `now` (who holds
+ * a ticket under the one before resumes still), and the server's certificate, which is read again: an
+ * operator's may have been replaced, ours is made anew near its end. `is_new`: something changed. On
+ * an error what was in use stays.
+ */
+enum err keys_refresh(const struct config *config, struct keys *keys, struct wall now, bool *is_new,
+                      struct error *e) MUST_CHECK;
 void keys_free(struct keys *keys); /* wipes; NULL is a no-op */
 DEFINE_CLEANUP(keys, struct keys *, keys_free)
 

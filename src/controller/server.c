@@ -650,6 +650,18 @@ static enum err open_secure(struct server *server, struct error *e)
     return file_write_atomic(berthd_path(berthd, "port"), str_of(port), 0644, e);
 }
 
+enum err server_rekey(struct server *server, struct error *e)
+{
+    const struct keys *keys = server->berthd->keys;
+    if (server->tls == NULL)
+        return ERR_OK;
+    enum err rc = tls_server_set_identity(server->tls, buf_str(&keys->server_pem),
+                                          buf_str(&keys->server_key_pem), e);
+    return rc != ERR_OK
+               ? rc
+               : tls_server_set_ticket_keys(server->tls, keys->tickets, COUNT_OF(keys->tickets), e);
+}
+
 static enum err open_local(struct server *server, struct error *e)
 {
     struct berthd *berthd = server->berthd;

@@ -12,6 +12,8 @@ struct server;
 /* Opens the unix socket and, if configured, the TLS port. Borrows `berthd`. */
 enum err server_open(struct berthd *berthd, struct server **out, struct error *e) MUST_CHECK;
 /* No new requests; feeds end; answers that wait still go out. */
+/* Takes over renewed keys (keys_refresh), for connections to come. */
+enum err server_rekey(struct server *server, struct error *e) MUST_CHECK;
 void server_drain(struct server *server);
 void server_close(struct server *server);          /* NULL is a no-op */
 uint16_t server_port(const struct server *server); /* 0: no TLS port */

@@ -295,6 +295,17 @@ static struct wall system_now(void *arg)
     return clock_wall();
 }
 
+enum err tls_server_set_identity(struct tls_context *context, struct str certificate_pem,
+                                 struct str key_pem, struct error *e)
+{
+    AUTO(tls_context) struct tls_context *trial = context_new(true);
+    enum err rc = use_identity(trial->ssl, certificate_pem, key_pem, e);
+    if (rc != ERR_OK)
+        return rc;
+    SSL_CTX_clear_chain_certs(context->ssl);
+    return use_identity(context->ssl, certificate_pem, key_pem, e);
+}
+
 enum err tls_server_new(const struct tls_server_options *options, struct tls_context **out,
                         struct error *e)
 {

@@ -37,6 +37,9 @@ struct tls_server_options {
 
 MUST_CHECK enum err tls_server_new(const struct tls_server_options *options,
                                    struct tls_context **out, struct error *e);
+/* Another certificate and key for connections to come; what cannot be used changes nothing. */
+MUST_CHECK enum err tls_server_set_identity(struct tls_context *context, struct str certificate_pem,
+                                            struct str key_pem, struct error *e);
 /* Rotates the keys of a running server. */
 MUST_CHECK enum err tls_server_set_ticket_keys(struct tls_context *context,
                                                const struct tls_ticket_key *keys, size_t count,

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "controller/keys.h"
+#include "os/clock.h"
 #include "unit/test.h"
 #include "unit/test_dir.h"
 
@@ -64,6 +65,41 @@ static void test_other_names_make_another_certificate(void **state)
     CHECK("the same authority", str_eq(buf_str(&before->ca_pem), buf_str(&after->ca_pem)));
 }
 
+static void test_refreshed_while_it_runs(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(keys) struct keys *keys = NULL;
+    AUTO(keys) struct keys *again = NULL;
+    AUTO(buf) struct buf pem = { 0 };
+    struct error e = { 0 };
+    struct config config = config_in(&dir);
+    CHECK_OK("create", keys_create(&config, &e), &e);
+    CHECK_OK("load", keys_load(&config, &keys, &e), &e);
+    const int64_t day_ns = INT64_C(86400) * NS_PER_S;
+    struct wall now = clock_wall();
+    struct tls_ticket_key first = keys->tickets[0];
+    buf_add_str(&pem, buf_str(&keys->server_pem));
+    bool is_new = true;
+    CHECK_OK("at once", keys_refresh(&config, keys, now, &is_new, &e), &e);
+    CHECK("nothing is due", !is_new && memcmp(&first, &keys->tickets[0], sizeof(first)) == 0);
+    now.ns += day_ns + NS_PER_S;
+    CHECK_OK("a day later", keys_refresh(&config, keys, now, &is_new, &e), &e);
+    CHECK("a new ticket key, and the one before",
+          is_new && memcmp(&first, &keys->tickets[0], sizeof(first)) != 0 &&
+              memcmp(&first, &keys->tickets[1], sizeof(first)) == 0);
+    CHECK("the same certificate", str_eq(buf_str(&pem), buf_str(&keys->server_pem)));
+    CHECK_OK("kept", keys_load(&config, &again, &e), &e);
+    CHECK("on disk", memcmp(again->tickets, keys->tickets, sizeof(keys->tickets)) == 0);
+    now.ns += 340 * day_ns;
+    CHECK_OK("near its end", keys_refresh(&config, keys, now, &is_new, &e), &e);
+    CHECK("another certificate", is_new && !str_eq(buf_str(&pem), buf_str(&keys->server_pem)));
+    config.certificate = STR("/nonesuch");
+    config.certificate_key = STR("/nonesuch");
+    CHECK("refused", keys_refresh(&config, keys, now, &is_new, &e) != ERR_OK && !is_new);
+    CHECK("what was in use stays", keys->server_pem.size > 0 && keys->server_key_pem.size > 0);
+}
+
 static void test_sealing(void **state)
 {
     (void)state;
@@ -112,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_made_once_and_loaded),
         cmocka_unit_test(test_secret_files_are_private),
         cmocka_unit_test(test_other_names_make_another_certificate),
+        cmocka_unit_test(test_refreshed_while_it_runs),
         cmocka_unit_test(test_sealing),
         cmocka_unit_test(test_damaged_file_is_named),
     };

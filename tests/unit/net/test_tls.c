@@ -353,6 +353,34 @@ static void test_pins(void **state)
     listener_close(listener);
 }
 
+static void test_another_identity_while_it_serves(void **state)
+{
+    (void)state;
+    struct identity renewed = { 0 };
+    issue_server(pki->ca, STR("renewed.example"), clock_wall(), 3600, &renewed);
+    AUTO(tls_context) struct tls_context *server = server_context(pki, NULL);
+    AUTO(tls_context)
+    struct tls_context *client = client_context(&pki->ca_certificate, NULL, TLS_PROTOCOL_LINK);
+    struct listener *listener = open_listener(server);
+    struct error e;
+    CHECK("the first", try_connect(listener, client, "localhost"));
+    CHECK("a key of another is refused",
+          tls_server_set_identity(server, buf_str(&renewed.certificate), buf_str(&pki->server.key),
+                                  &e) == ERR_INVALID);
+    AUTO(tls_context)
+    struct tls_context *fresh = client_context(&pki->ca_certificate, NULL, TLS_PROTOCOL_LINK);
+    CHECK("and changes nothing", try_connect(listener, fresh, "localhost"));
+    CHECK_OK(
+        "renew",
+        tls_server_set_identity(server, buf_str(&renewed.certificate), buf_str(&renewed.key), &e),
+        &e);
+    AUTO(tls_context)
+    struct tls_context *next = client_context(&pki->ca_certificate, NULL, TLS_PROTOCOL_LINK);
+    CHECK("the renewed one", try_connect(listener, next, "renewed.example"));
+    listener_close(listener);
+    identity_done(&renewed);
+}
+
 static void test_resumption_over_restart(void **state)
 {
     (void)state;
@@ -588,6 +616,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_server_clock_judges, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_client_with_wrong_clock, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pins, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_identity_while_it_serves, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resumption_over_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_versions_and_ciphers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_tls_at_all, set_up, tear_down),
