@@ -109,7 +109,7 @@ struct payload_entry {
 struct outgoing {
     enum ipc_tag tag;
     void *message; /* owned */
-    struct ipc_fds fds;
+    struct fd_pass fds;
 };
 
 struct key {
@@ -294,7 +294,7 @@ void spare_done(struct agentd *agentd);
 /* agentd_peer.c */
 MUST_CHECK enum err peer_listen(struct agentd *agentd, struct error *e);
 /* Sends or queues; takes over the descriptors of `fds` (may be NULL). Dropped without a peer. */
-void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct ipc_fds *fds);
+void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct fd_pass *fds);
 void peer_flush(struct agentd *agentd); /* everything that has changed, as far as there is room */
 /* Marks the connection as over: nothing is sent any more. peer_reap closes it, outside of handlers. */
 void peer_drop(struct agentd *agentd, const char *why);

@@ -27,7 +27,7 @@ static void outgoing_clear(struct agentd *agentd)
 {
     for (size_t i = 0; i < agentd->outgoing.count; i++) {
         mem_free(agentd->outgoing.items[i].message);
-        ipc_fds_done(&agentd->outgoing.items[i].fds);
+        fd_pass_done(&agentd->outgoing.items[i].fds);
     }
     agentd->outgoing.count = 0;
 }
@@ -55,7 +55,7 @@ void peer_reap(struct agentd *agentd)
 
 /* ERR_UNAVAILABLE: no room now. Any other failure has dropped the peer. */
 static enum err put(struct agentd *agentd, enum ipc_tag tag, void *message,
-                    const struct ipc_fds *fds)
+                    const struct fd_pass *fds)
 {
     if (!has_peer(agentd))
         return ERR_IO;
@@ -77,9 +77,9 @@ static enum err put(struct agentd *agentd, enum ipc_tag tag, void *message,
     return rc;
 }
 
-void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct ipc_fds *fds)
+void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct fd_pass *fds)
 {
-    AUTO(ipc_fds) struct ipc_fds owned = { 0 };
+    AUTO(fd_pass) struct fd_pass owned = { 0 };
     if (fds != NULL) {
         owned = *fds;
         fds->count = 0;
@@ -108,7 +108,7 @@ static bool flush_queue(struct agentd *agentd)
         if (rc != ERR_OK)
             break;
         mem_free(item->message);
-        ipc_fds_done(&item->fds);
+        fd_pass_done(&item->fds);
         sent++;
     }
     agentd->outgoing.count -= sent;
@@ -306,7 +306,7 @@ static bool offer_log(struct agentd *agentd, struct attempt *attempt)
         (attempt->is_log_offered && (!is_complete || attempt->is_log_complete)))
         return true;
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
-    AUTO(ipc_fds) struct ipc_fds fds = { .fds = { -1 }, .count = 0 };
+    AUTO(fd_pass) struct fd_pass fds = { .fds = { -1 }, .count = 0 };
     struct stat st = { 0 };
     if (attempt_open(agentd, attempt->name, &dirs))
         fds.fds[0] = openat(dirs.disk, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -458,7 +458,7 @@ static void peer_ready(struct agentd *agentd, void *self, uint32_t events)
     }
     for (int i = 0; i < MESSAGES_PER_EVENT && has_peer(agentd); i++) {
         struct error e = { 0 };
-        AUTO(ipc_fds) struct ipc_fds fds = { 0 };
+        AUTO(fd_pass) struct fd_pass fds = { 0 };
         enum err rc = ipc_receive(agentd->peer.fd, IPC_DOWN, &message, &fds, &e);
         if (rc == ERR_UNAVAILABLE)
             return;

@@ -81,25 +81,6 @@ static bool is_good(const struct agentd *agentd)
            is_same_program(&now, &agentd->spare.program) && poll(&ended, 1, 0) == 0;
 }
 
-static bool send_order(int socket, struct shim_order *order, const int *fds, size_t count)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(SHIM_ORDER_FDS * sizeof(int))];
-    } control = { 0 };
-    struct iovec part = { order, sizeof(*order) };
-    struct msghdr msg = { .msg_iov = &part,
-                          .msg_iovlen = 1,
-                          .msg_control = control.bytes,
-                          .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
-    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(head), fds, count * sizeof(int));
-    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(*order);
-}
-
 bool spare_take(struct agentd *agentd, const struct attempt_paths *paths, int lock_fd, int *pidfd)
 {
     if (!is_good(agentd)) {
@@ -110,9 +91,10 @@ bool spare_take(struct agentd *agentd, const struct attempt_paths *paths, int lo
     memset(&order, 0, sizeof(order));
     (void)snprintf(order.disk, sizeof(order.disk), "%s", paths->disk);
     (void)snprintf(order.run, sizeof(order.run), "%s", paths->run);
-    const int fds[SHIM_ORDER_FDS] = { lock_fd, agentd->runtime.fd };
+    const int fds[] = { lock_fd, agentd->runtime.fd };
+    const struct str bytes = { (const char *)&order, sizeof(order) };
     size_t count = agentd->runtime.fd >= 0 ? 2 : 1;
-    if (!send_order(agentd->spare.socket, &order, fds, count)) {
+    if (fd_send(agentd->spare.socket, bytes, fds, count, MSG_DONTWAIT) < 0) {
         spare_done(agentd);
         return false;
     }

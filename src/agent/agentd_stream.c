@@ -38,7 +38,7 @@ struct stream {
     struct watch control; /* socket of the helper */
     struct watch child;   /* its pidfd */
     int master;           /* of the terminal, for resizing; owned, -1 none */
-    struct ipc_fds ours;  /* the network half's ends, until it gets them */
+    struct fd_pass ours;  /* the network half's ends, until it gets them */
     struct shim_exec_report end;
     bool has_end;
 };
@@ -61,12 +61,12 @@ static void stream_free(struct agentd *agentd, struct stream *stream)
     agentd_unwatch(agentd, &stream->control);
     agentd_unwatch(agentd, &stream->child);
     fd_close(stream->master);
-    ipc_fds_done(&stream->ours);
+    fd_pass_done(&stream->ours);
     mem_free(stream);
 }
 
 static void tell_opened(struct agentd *agentd, uint64_t id, enum stream_kind kind, enum err code,
-                        const char *text, struct ipc_fds *fds)
+                        const char *text, struct fd_pass *fds)
 {
     bool is_tree = kind == STREAM_TREE;
     struct ipc_exec_opened exec = { .stream = id, .code = (uint32_t)code };
@@ -101,8 +101,8 @@ static void take_master(struct stream *stream, int fd)
     struct winsize size = { .ws_row = stream->rows, .ws_col = stream->columns };
     (void)ioctl(fd, TIOCSWINSZ, &size); /* a terminal of the wrong size still works */
     stream->master = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    ipc_fds_done(&stream->ours);
-    stream->ours = (struct ipc_fds){ .fds = { fd }, .count = 1 };
+    fd_pass_done(&stream->ours);
+    stream->ours = (struct fd_pass){ .fds = { fd }, .count = 1 };
 }
 
 static void take_report(struct agentd *agentd, struct stream *stream,
@@ -123,7 +123,7 @@ static void take_report(struct agentd *agentd, struct stream *stream,
     stream->is_opened = true;
     stream->is_running = report->code == ERR_OK;
     if (!stream->is_running)
-        ipc_fds_done(&stream->ours);
+        fd_pass_done(&stream->ours);
     tell_opened(agentd, stream->id, stream->kind, (enum err)report->code, report->text,
                 &stream->ours);
 }
@@ -132,24 +132,11 @@ static void take_report(struct agentd *agentd, struct stream *stream,
 static bool read_report(struct agentd *agentd, struct stream *stream)
 {
     struct shim_exec_report report = { 0 };
-    struct iovec part = { &report, sizeof(report) };
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr msg = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
-    };
-    ssize_t got = recvmsg(stream->control.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    AUTO(fd_pass) struct fd_pass passed = { 0 };
+    ssize_t got = fd_receive(stream->control.fd, &report, sizeof(report), &passed, MSG_DONTWAIT);
     if (got != (ssize_t)sizeof(report))
         return false;
-    int fd = -1;
-    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-    if (head != NULL && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+    int fd = passed.count > 0 ? fd_take(&passed.fds[0]) : -1;
     report.text[IPC_TEXT_MAX - 1] = '\0';
     take_report(agentd, stream, &report, fd);
     return true;
@@ -427,7 +414,7 @@ static enum err start_tree(struct agentd *agentd, struct stream *stream,
     if (rc != ERR_OK)
         return rc;
     AUTO(fd) int theirs = ends[is_put ? 0 : 1];
-    stream->ours = (struct ipc_fds){ .fds = { ends[is_put ? 1 : 0] }, .count = 1 };
+    stream->ours = (struct fd_pass){ .fds = { ends[is_put ? 1 : 0] }, .count = 1 };
 
     char path[PAYLOAD_PATH_MAX + 1];
     char ids[16];
@@ -495,7 +482,7 @@ void streams_disconnect(struct agentd *agentd)
     for (size_t i = 0; i < agentd->streams.count; i++) {
         struct stream *stream = agentd->streams.items[i];
         stream->is_silent = true;
-        ipc_fds_done(&stream->ours);
+        fd_pass_done(&stream->ours);
         end_stream(stream);
     }
 }

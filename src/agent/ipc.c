@@ -1,6 +1,5 @@
 #include "agent/ipc.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "os/fd.h"
 
 enum { IPC_BACKLOG = 4, IPC_BUFFER_BYTES = 1024 * 1024 };
 
@@ -282,13 +279,6 @@ const char *ipc_name(uint32_t tag)
     return tag < IPC_TAG_END && rows[tag].name != NULL ? rows[tag].name : "unknown";
 }
 
-void ipc_fds_done(struct ipc_fds *fds)
-{
-    for (size_t i = 0; i < fds->count; i++)
-        fd_close(fds->fds[i]);
-    fds->count = 0;
-}
-
 enum err ipc_check(const union ipc_message *message, size_t size, size_t fd_count,
                    enum ipc_direction direction, struct error *e)
 {
@@ -303,7 +293,7 @@ enum err ipc_check(const union ipc_message *message, size_t size, size_t fd_coun
     if (size != rows[tag].size)
         return err_set(e, ERR_INVALID, "%s has %zu bytes, not %zu", ipc_name(tag), size,
                        rows[tag].size);
-    if (fd_count > IPC_FDS_MAX || (rows[tag].fd_counts >> fd_count & 1U) == 0)
+    if (fd_count > FD_PASS_MAX || (rows[tag].fd_counts >> fd_count & 1U) == 0)
         return err_set(e, ERR_INVALID, "%s came with %zu descriptors", ipc_name(tag), fd_count);
     enum err rc = rows[tag].check != NULL ? rows[tag].check(message, e) : ERR_OK;
     return rc != ERR_OK ? err_wrap(e, rc, "%s", ipc_name(tag)) : ERR_OK;
@@ -395,78 +385,25 @@ enum err ipc_connect(const char *path, unsigned uid, int *out, struct error *e)
     return ERR_OK;
 }
 
-union ipc_control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(IPC_FDS_MAX * sizeof(int))];
-};
-
 enum err ipc_send(int fd, enum ipc_tag tag, void *message, const int *fds, size_t fd_count,
                   struct error *e)
 {
-    assert(fd_count <= IPC_FDS_MAX);
     struct ipc_header header = { (uint32_t)tag, IPC_VERSION };
     memcpy(message, &header, sizeof(header));
-    struct iovec part = { message, ipc_size((uint32_t)tag) };
-    union ipc_control control = { 0 };
-    struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
-    if (fd_count > 0) {
-        msg.msg_control = control.bytes;
-        msg.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-        struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-        memcpy(CMSG_DATA(head), fds, fd_count * sizeof(int));
-    }
-    ssize_t sent = 0;
-    do
-        sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
-    if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
+    const struct str bytes = { message, ipc_size((uint32_t)tag) };
+    if (fd_send(fd, bytes, fds, fd_count, MSG_DONTWAIT) >= 0)
+        return ERR_OK;
+    if (errno == EAGAIN || errno == ENOBUFS)
         return err_set(e, ERR_UNAVAILABLE,
                        "the other side does not read; try again when the socket is writable");
-    if (sent < 0)
-        return err_errno(e, "send %s", ipc_name((uint32_t)tag));
-    return ERR_OK;
-}
-
-/* Takes every descriptor that came, also those nobody asked for, so that none leaks. */
-static bool take_fds(struct msghdr *msg, struct ipc_fds *out)
-{
-    bool fits = true;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int fd = -1;
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            if (out->count < IPC_FDS_MAX) {
-                out->fds[out->count++] = fd;
-            } else {
-                fd_close(fd);
-                fits = false;
-            }
-        }
-    }
-    return fits && (msg->msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0;
+    return err_errno(e, "send %s", ipc_name((uint32_t)tag));
 }
 
 enum err ipc_receive(int fd, enum ipc_direction direction, union ipc_message *out,
-                     struct ipc_fds *fds, struct error *e)
+                     struct fd_pass *fds, struct error *e)
 {
-    struct iovec part = { out, sizeof(*out) };
-    union ipc_control control;
-    struct msghdr msg = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
-    };
-    ssize_t got = 0;
-    do
-        got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (got < 0 && errno == EINTR);
+    AUTO(fd_pass) struct fd_pass taken = { 0 };
+    ssize_t got = fd_receive(fd, out, sizeof(*out), &taken, MSG_DONTWAIT);
     if (got < 0 && errno == EAGAIN)
         return err_set(e, ERR_UNAVAILABLE,
                        "nothing has come; try again when the socket is readable");
@@ -474,10 +411,11 @@ enum err ipc_receive(int fd, enum ipc_direction direction, union ipc_message *ou
         return err_errno(e, "receive");
     if (got == 0)
         return err_set(e, ERR_NOT_FOUND, "the other side has closed");
-
-    AUTO(ipc_fds) struct ipc_fds taken = { 0 };
-    if (!take_fds(&msg, &taken))
-        return err_set(e, ERR_INVALID, "a message was longer than any may be");
+    if (taken.is_cut && direction == IPC_DOWN)
+        return err_set(e, ERR_INVALID, "descriptors came, which this side never takes");
+    if (taken.is_cut)
+        fd_pass_done(
+            &taken); /* all or none: whoever handles the message knows that they are lost */
     enum err rc = ipc_check(out, (size_t)got, taken.count, direction, e);
     if (rc != ERR_OK)
         return rc;

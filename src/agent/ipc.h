@@ -58,6 +58,7 @@
 #define AGENT_IPC_H
 
 #include "base/id.h"
+#include "os/fd.h"
 #include "wire/grant.h"
 
 enum {
@@ -67,7 +68,6 @@ enum {
     IPC_PATH_MAX = 256,
     IPC_OBSERVED_MAX = 32, /* entries of one message */
     IPC_DEVICES_MAX = 128,
-    IPC_FDS_MAX = 3,
     IPC_STREAMS_MAX = 64, /* commands and trees at once */
     IPC_DESIRED_BYTES_MAX = GRANT_SET_BYTES_MAX + PAYLOAD_SETS_MAX,
 };
@@ -380,14 +380,6 @@ union ipc_message {
     struct ipc_challenge challenge;
 };
 
-/* Descriptors that came with a message. Those not taken (set to -1) are closed by ipc_fds_done. */
-struct ipc_fds {
-    int fds[IPC_FDS_MAX];
-    size_t count;
-};
-void ipc_fds_done(struct ipc_fds *fds);
-DEFINE_CLEANUP_AT(ipc_fds, struct ipc_fds, ipc_fds_done)
-
 /* Bytes of a message of this tag; 0: no such tag. */
 size_t ipc_size(uint32_t tag);
 const char *ipc_name(uint32_t tag); /* "desired_begin", for logs */
@@ -419,6 +411,6 @@ MUST_CHECK enum err ipc_send(int fd, enum ipc_tag tag, void *message, const int 
  * when ERR_OK, and are close-on-exec.
  */
 MUST_CHECK enum err ipc_receive(int fd, enum ipc_direction direction, union ipc_message *out,
-                                struct ipc_fds *fds, struct error *e);
+                                struct fd_pass *fds, struct error *e);
 
 #endif

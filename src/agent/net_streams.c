@@ -380,7 +380,7 @@ static struct tunnel *tunnel_find(struct net_streams *streams, uint64_t number)
 }
 
 static void exec_opened(struct tunnel *tunnel, const struct ipc_exec_opened *opened,
-                        struct ipc_fds *fds)
+                        struct fd_pass *fds)
 {
     if (opened->code != ERR_OK) {
         tunnel_fail(tunnel, opened->text);
@@ -397,7 +397,7 @@ static void exec_opened(struct tunnel *tunnel, const struct ipc_exec_opened *ope
 }
 
 static void tree_opened(struct tunnel *tunnel, const struct ipc_tree_opened *opened,
-                        struct ipc_fds *fds)
+                        struct fd_pass *fds)
 {
     if (opened->code != ERR_OK) {
         tunnel_fail(tunnel, opened->text);
@@ -418,7 +418,7 @@ static void tunnel_exited(struct tunnel *tunnel, int32_t code, int32_t signal)
 }
 
 void net_streams_message(struct net_streams *streams, const union ipc_message *message,
-                         struct ipc_fds *fds)
+                         struct fd_pass *fds)
 {
     enum ipc_tag tag = (enum ipc_tag)message->header.tag;
     /* Each of these has its stream number in the same place. */

@@ -3,7 +3,10 @@
  * messages to the privileged half (ipc.h) on the other. It can start nothing by itself: what may run
  * is in sets and tickets that the controller signs and the other half verifies.
  *
- * network.c     - both connections, desired sets, observed sets, heartbeats
+ * network.c     - puts the parts together, and runs them
+ * net_ipc.c     - the connection to the privileged half; desired sets
+ * net_link.c    - the connection to the controller; heartbeats, the certificate
+ * net_report.c  - observed sets and inventories for the controller
  * net_fetch.c   - images and uploads from the controller or a registry
  * net_logs.c    - output of workloads to the controller
  * net_streams.c - commands, terminals and trees between the controller and a workload
@@ -94,6 +97,24 @@ void network_stop(struct network *network);
 bool network_send_down(struct network *network, enum ipc_tag tag, void *message);
 bool network_send_up(struct network *network, enum message_type type, const void *message);
 
+void network_timer_in_ms(struct network *network, struct loop_timer *timer, int64_t ms);
+
+/* ---- both connections ------------------------------------------------------------------------- */
+
+/* Those with a void * are for timers; `arg` is the network. */
+
+void net_ipc_connect(void *arg);
+/* The newest set from the controller replaces whatever was not sent yet. */
+void net_ipc_desired(struct network *network, struct str bytes);
+
+void net_link_dial(void *arg);
+void net_link_beat(void *arg);
+void net_link_renew(void *arg);
+
+void net_report_observed(struct network *network, const struct ipc_observed *message);
+void net_report_inventory(struct network *network);
+void net_report_send(void *arg);
+
 /* ---- the parts: each hears of what concerns it ------------------------------------------------ */
 
 /*
@@ -130,7 +151,7 @@ void net_streams_open(struct net_streams *streams, struct link_stream *stream,
                       const struct stream_header *header);
 /* Takes the descriptors it keeps (sets them to -1). */
 void net_streams_message(struct net_streams *streams, const union ipc_message *message,
-                         struct ipc_fds *fds);
+                         struct fd_pass *fds);
 void net_streams_agentd_gone(struct net_streams *streams);
 
 #endif

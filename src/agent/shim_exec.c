@@ -15,30 +15,11 @@
 
 enum { NAME_MAX_LENGTH = 64 };
 
-union fd_control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 static void report(int control_fd, const struct shim_exec_report *what, int fd)
 {
-    union {
-        const struct shim_exec_report *given;
-        void *wanted;
-    } body = { what };
-    struct iovec part = { body.wanted, sizeof(*what) };
-    union fd_control control = { 0 };
-    struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
-    if (fd >= 0) {
-        msg.msg_control = control.bytes;
-        msg.msg_controllen = sizeof(control.bytes);
-        struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-    }
-    (void)sendmsg(control_fd, &msg, MSG_NOSIGNAL); /* agentd gone: the poll below sees it too */
+    const struct str bytes = { (const char *)what, sizeof(*what) };
+    (void)fd_send(control_fd, bytes, &fd, fd >= 0 ? 1 : 0,
+                  0); /* agentd gone: the poll sees it too */
 }
 
 /* A socket in the attempt's directory (ours, mode 0700) that crun sends the terminal's master to. */
@@ -60,20 +41,12 @@ static enum err receive_console(int listener, int *out, struct error *e)
     if (fd < 0)
         return err_errno(e, "accept the terminal");
     char name[256];
-    struct iovec part = { name, sizeof(name) };
-    union fd_control control = { 0 };
-    struct msghdr msg = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
-    };
-    if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) < 0)
+    AUTO(fd_pass) struct fd_pass passed = { 0 };
+    if (fd_receive(fd, name, sizeof(name), &passed, 0) < 0)
         return err_errno(e, "receive the terminal");
-    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-    if (head == NULL || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int)))
+    if (passed.count != 1)
         return err_set(e, ERR_IO, "the runtime sent no terminal");
-    memcpy(out, CMSG_DATA(head), sizeof(*out));
+    *out = fd_take(&passed.fds[0]);
     return ERR_OK;
 }
 

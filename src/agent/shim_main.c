@@ -74,26 +74,6 @@ int shim_clean(struct shim_context *context)
     return is_gone ? 0 : 1;
 }
 
-/* Receives an order and the descriptors that come with it; false: agentd has none any more. */
-static bool receive_order(int socket, struct shim_order *out, int fds[SHIM_ORDER_FDS])
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(SHIM_ORDER_FDS * sizeof(int))];
-    } control = { 0 };
-    struct iovec part = { out, sizeof(*out) };
-    struct msghdr msg = { .msg_iov = &part,
-                          .msg_iovlen = 1,
-                          .msg_control = control.bytes,
-                          .msg_controllen = sizeof(control.bytes) };
-    ssize_t got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *head = got == (ssize_t)sizeof(*out) ? CMSG_FIRSTHDR(&msg) : NULL;
-    if (head == NULL || head->cmsg_type != SCM_RIGHTS || head->cmsg_len < CMSG_LEN(sizeof(int)))
-        return false;
-    memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
-    return true;
-}
-
 /* Also over the bytes it was started with, so that ps and /proc tell whose it is. */
 static void take_argument(char **argument, char *text)
 {
@@ -108,18 +88,20 @@ static bool wait_for_order(char **argv)
 {
     static struct shim_order order;
     static char verb[] = "run";
-    int fds[SHIM_ORDER_FDS] = { -1, -1 };
+    struct fd_pass passed;
     struct error e = { 0 };
     if (shim_own_mounts(&e) != ERR_OK) {
         (void)dprintf(STDERR_FILENO, "berth-shim: %s\n", e.text);
         return false;
     }
-    if (!receive_order(HANDED_FD, &order, fds) || dup2(fds[0], HANDED_FD) < 0)
+    /* Anything else: agentd has no order any more. */
+    if (fd_receive(HANDED_FD, &order, sizeof(order), &passed, 0) != (ssize_t)sizeof(order) ||
+        passed.count == 0 || dup2(passed.fds[0], HANDED_FD) < 0)
         return false;
-    (void)close(fds[0]);
-    if (fds[1] >= 0 && fds[1] != PROGRAM_FD) {
-        (void)dup2(fds[1], PROGRAM_FD); /* without it the program is run by its path */
-        (void)close(fds[1]);
+    (void)close(passed.fds[0]);
+    if (passed.count > 1 && passed.fds[1] != PROGRAM_FD) {
+        (void)dup2(passed.fds[1], PROGRAM_FD); /* without it the program is run by its path */
+        (void)close(passed.fds[1]);
     }
     take_argument(&argv[1], verb);
     take_argument(&argv[2], order.disk);

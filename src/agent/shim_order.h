@@ -5,8 +5,6 @@
 #include "agent/attempt.h"
 
 /* One datagram, with the attempt's lock and perhaps the runtime's sealed program. */
-enum { SHIM_ORDER_FDS = 2 };
-
 struct shim_order {
     char disk[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];
     char run[ATTEMPT_PATH_MAX + ATTEMPT_NAME_MAX];

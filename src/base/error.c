@@ -11,6 +11,7 @@ static void PRINTF(3, 0) error_format(struct error *e, enum err code, const char
         return;
     e->code = code;
     e->cause = 0;
+    e->number = 0;
     e->field[0] = '\0';
     (void)vsnprintf(e->text, sizeof(e->text), fmt, args);
 }
@@ -57,6 +58,7 @@ enum err err_wrap(struct error *e, enum err code, const char *fmt, ...)
     error_format(e, code, fmt, args);
     va_end(args);
     e->cause = inner.cause;
+    e->number = inner.number;
     memcpy(e->field, inner.field, sizeof(e->field));
     size_t used = strlen(e->text);
     (void)snprintf(e->text + used, sizeof(e->text) - used, ": %.*s", (int)(sizeof(e->text) - used),
@@ -72,12 +74,22 @@ enum err err_errno(struct error *e, const char *fmt, ...)
     error_format(e, ERR_IO, fmt, args);
     va_end(args);
     if (e != NULL) {
+        e->number = saved;
         size_t used = strlen(e->text);
         const char *why = strerrordesc_np(saved);
         (void)snprintf(e->text + used, sizeof(e->text) - used, ": %s",
                        why != NULL ? why : "unknown error");
     }
     return ERR_IO;
+}
+
+bool err_is_shortage(const struct error *e)
+{
+    static const int numbers[] = { ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        if (e->number == numbers[i])
+            return true;
+    return false;
 }
 
 const char *err_name(enum err code)

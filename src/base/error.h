@@ -22,6 +22,7 @@ enum err {
 struct error {
     enum err code;
     unsigned cause; /* enum cause of model/cause.h where one applies, else 0 */
+    int number;     /* errno of the system call that failed, else 0 */
     char field[64]; /* path of the offending field, "" when none */
     char text[320]; /* what is wrong and what to change, without a full stop */
 };
@@ -41,6 +42,9 @@ enum err err_wrap(struct error *e, enum err code, const char *fmt, ...) PRINTF(3
 
 /* For a failed system call: ERR_IO, text followed by the meaning of errno. */
 enum err err_errno(struct error *e, const char *fmt, ...) PRINTF(2, 3);
+
+/* True: what was missing (room, descriptors, memory, processes) may be there again in a while. */
+bool err_is_shortage(const struct error *e);
 
 /* Static name of a code, for logs: "invalid", "not_found", ... */
 const char *err_name(enum err code);

@@ -214,48 +214,6 @@ static void answer(const struct egress *egress, int listener, struct seccomp_not
         (void)seccomp_notify_respond(listener, reply); /* it may have been killed */
 }
 
-/* ---- a descriptor from the child to us ------------------------------------------------------ */
-
-union control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-static bool send_fd(int to, int fd)
-{
-    union control control = { 0 };
-    char byte = 0;
-    struct iovec part = { &byte, 1 };
-    struct msghdr message = { .msg_iov = &part,
-                              .msg_iovlen = 1,
-                              .msg_control = control.bytes,
-                              .msg_controllen = sizeof(control.bytes) };
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-    return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
-}
-
-static bool receive_fd(int from, int *out)
-{
-    union control control = { 0 };
-    char byte = 0;
-    struct iovec part = { &byte, 1 };
-    struct msghdr message = { .msg_iov = &part,
-                              .msg_iovlen = 1,
-                              .msg_control = control.bytes,
-                              .msg_controllen = sizeof(control.bytes) };
-    if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != 1)
-        return false;
-    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head == NULL || head->cmsg_type != SCM_RIGHTS)
-        return false;
-    memcpy(out, CMSG_DATA(head), sizeof(*out));
-    return true;
-}
-
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static int load_filter(void)
@@ -279,7 +237,7 @@ static int run_program(int to_parent, char **argv)
     int listener = load_filter();
     if (listener < 0)
         return fail("install the filter");
-    if (!send_fd(to_parent, listener))
+    if (fd_send(to_parent, STR("!"), &listener, 1, 0) != 1)
         return fail("hand over the filter");
     fd_close(listener);
     fd_close(to_parent);
@@ -335,9 +293,11 @@ int main(int argc, char **argv)
         _exit(run_program(ends[1], argv + ARG_PROGRAM));
     }
     fd_close(ends[1]);
-    AUTO(fd) int listener = -1;
-    int status =
-        receive_fd(ends[0], &listener) ? supervise(&egress, listener, child) : CANNOT_START;
+    AUTO(fd_pass) struct fd_pass passed = { 0 };
+    char word = 0;
+    int status = CANNOT_START;
+    if (fd_receive(ends[0], &word, 1, &passed, 0) == 1 && passed.count == 1)
+        status = supervise(&egress, passed.fds[0], child);
     freeifaddrs(egress.own);
     return status;
 }

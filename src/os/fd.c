@@ -1,7 +1,10 @@
 #include "os/fd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 void fd_close(int fd)
@@ -64,4 +67,86 @@ enum err fd_pipe(int ends[2], struct error *e)
     ends[0] = pair[0];
     ends[1] = pair[1];
     return ERR_OK;
+}
+
+union pass_control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
+};
+
+ssize_t fd_send(int socket, struct str bytes, const int *fds, size_t count, int flags)
+{
+    assert(count <= FD_PASS_MAX);
+    union {
+        const char *given;
+        void *wanted; /* sendmsg promises not to change it; its type is older than const */
+    } body = { bytes.data };
+    struct iovec part = { body.wanted, bytes.size };
+    union pass_control control = { 0 };
+    struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
+    if (count > 0) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(head), fds, count * sizeof(int));
+    }
+    ssize_t sent = 0;
+    do
+        sent = sendmsg(socket, &msg, flags | MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
+/* Every descriptor that came, also those nobody asked for, so that none leaks. */
+static void take_passed(struct msghdr *msg, struct fd_pass *out)
+{
+    *out = (struct fd_pass){ .is_cut = (msg->msg_flags & MSG_CTRUNC) != 0 };
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd = -1;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            if (out->count < FD_PASS_MAX)
+                out->fds[out->count++] = fd;
+            else
+                fd_close(fd);
+        }
+    }
+}
+
+ssize_t fd_receive(int socket, void *bytes, size_t size, struct fd_pass *out, int flags)
+{
+    struct iovec part = { bytes, size };
+    union pass_control control = { 0 };
+    struct msghdr msg = { .msg_iov = &part,
+                          .msg_iovlen = 1,
+                          .msg_control = control.bytes,
+                          .msg_controllen = sizeof(control.bytes) };
+    ssize_t got = 0;
+    do
+        got = recvmsg(socket, &msg, flags | MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        *out = (struct fd_pass){ .count = 0 };
+        return got;
+    }
+    take_passed(&msg, out);
+    if ((msg.msg_flags & MSG_TRUNC) != 0) {
+        fd_pass_done(out);
+        errno = EMSGSIZE;
+        return -1;
+    }
+    return got;
+}
+
+void fd_pass_done(struct fd_pass *pass)
+{
+    for (size_t i = 0; i < pass->count; i++)
+        fd_close(pass->fds[i]);
+    pass->count = 0;
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/str.h"
 
 /* A negative number is a no-op. Keeps errno, so that it may run between a failure and its report. */
 void fd_close(int fd);
@@ -26,5 +27,21 @@ MUST_CHECK enum err fd_set_nonblock(int fd, bool is_nonblock, struct error *e);
 
 /* A close-on-exec pipe: ends[0] is read from, ends[1] written to. Both are yours. */
 MUST_CHECK enum err fd_pipe(int ends[2], struct error *e);
+
+/* A datagram that carries descriptors, over a local socket. */
+enum { FD_PASS_MAX = 3 };
+struct fd_pass {
+    int fds[FD_PASS_MAX]; /* received: yours */
+    size_t count;
+    bool
+        is_cut; /* received: some are lost, for there were none left for them, or they were too many */
+};
+
+/* As sendmsg; what is sent stays open here. */
+ssize_t fd_send(int socket, struct str bytes, const int *fds, size_t count, int flags);
+/* As recvmsg, for whole datagrams: -1 and EMSGSIZE when one was larger than `size`. */
+ssize_t fd_receive(int socket, void *bytes, size_t size, struct fd_pass *out, int flags);
+void fd_pass_done(struct fd_pass *pass); /* closes what is left in it; taken ones are -1 */
+DEFINE_CLEANUP_AT(fd_pass, struct fd_pass, fd_pass_done)
 
 #endif

@@ -185,7 +185,7 @@ static void messages_and_descriptors_arrive(void **state)
     CHECK_OK("accept", ipc_accept(listener, uid, &server, &e), &e);
 
     union ipc_message *m = mem_new(1, sizeof(*m));
-    struct ipc_fds fds = { 0 };
+    struct fd_pass fds = { 0 };
     CHECK("nothing yet", ipc_receive(client, IPC_UP, m, &fds, NULL) == ERR_UNAVAILABLE);
     struct ipc_log_ready ready = { .allocation = { 1, 2 }, .attempt = 3, .size = 4 };
     int passed = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -194,7 +194,7 @@ static void messages_and_descriptors_arrive(void **state)
     CHECK("message", m->header.tag == IPC_LOG_READY && m->log_ready.size == 4);
     CHECK("descriptor", fds.count == 1 && fds.fds[0] >= 0 && fds.fds[0] != passed);
     CHECK("close-on-exec", (fcntl(fds.fds[0], F_GETFD) & FD_CLOEXEC) != 0);
-    ipc_fds_done(&fds);
+    fd_pass_done(&fds);
     CHECK_OK("send", ipc_send(client, IPC_LOG_READY, &ready, NULL, 0, &e), &e);
     CHECK("the wrong way", ipc_receive(server, IPC_DOWN, m, &fds, NULL) == ERR_INVALID);
     CHECK("a stray datagram", send(client, "hi", 2, 0) == 2 &&
