@@ -1,84 +1,21 @@
 /* The NVML driver against tests/fake/nvml.c: discovery, MIG, faults, use. */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
-#include "agent/gpu/gpu.h"
-#include "os/file.h"
-#include "unit/test_dir.h"
-
-struct world {
-    struct test_dir dir;
-    char script[256];
-    struct gpu *gpu;
-};
-
-static void write_script(const struct world *world, const char *text)
-{
-    struct error e;
-    CHECK_OK("script", file_write_atomic(world->script, str_of(text), 0600, &e), &e);
-}
+#include "unit/agent_gpu/gpu_world.h"
 
 static struct world *world_new(const char *script)
 {
-    struct world *world = calloc(1, sizeof(*world));
-    world->dir = test_dir_new();
-    test_dir_path(&world->dir, "script", world->script);
-    write_script(world, script);
-    (void)setenv("FAKE_NVML", world->script, 1); /* NOLINT(concurrency-mt-unsafe): one thread */
-    return world;
-}
-
-static void world_free(struct world *world)
-{
-    gpu_free(world->gpu);
-    test_dir_remove(&world->dir);
-    free(world);
-}
-
-static void open_gpu(struct world *world)
-{
-    struct error e;
-    const struct gpu_options options = { .sysfs_root = world->dir.path,
-                                         .proc_root = world->dir.path,
-                                         .dev_root = world->dir.path };
-    CHECK_OK("open", gpu_open(&world->gpu, "nvml", &options, &e), &e);
-}
-
-static void put_file(const struct world *world, const char *name, const char *text)
-{
-    struct error e;
-    char path[256];
-    test_dir_path(&world->dir, name, path);
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    CHECK_OK(name, file_make_dirs(path, 0700, &e), &e);
-    *slash = '/';
-    CHECK_OK(name, file_write_atomic(path, str_of(text), 0600, &e), &e);
-}
-
-/* Device files can only be made by root; without them the lists of nodes stay empty. */
-static bool put_device(const struct world *world, const char *name, unsigned minor_number)
-{
-    char path[256];
-    put_file(world, name, "");
-    test_dir_path(&world->dir, name, path);
-    (void)unlink(path);
-    return mknod(path, S_IFCHR | 0600, makedev(195, minor_number)) == 0;
+    return world_make("nvml", 195, "FAKE_NVML", script);
 }
 
 static void finds_devices_in_the_order_of_the_bus(void **state)
 {
     (void)state;
-    struct error e;
     struct world *world =
         world_new("* count 3\n0 bus 0x90\n1 bus 0x3b\n1 name NVIDIA A100-SXM4-40GB\n"
                   "1 memory 40960\n2 bus 0x80\n");
     put_file(world, "bus/pci/devices/0000:3b:00.0/numa_node", "1\n");
     bool has_nodes = put_device(world, "nvidia1", 1) && put_device(world, "nvidiactl", 255);
-    open_gpu(world);
     AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
-    CHECK_OK("probe", gpu_probe(world->gpu, &found, &e), &e);
+    open_and_probe(world, &found);
     CHECK("count", found.count == 3);
     CHECK("driver", strcmp(found.driver_version, "580.65.06") == 0);
     const struct gpu_device *first = &found.devices[0];
@@ -101,7 +38,6 @@ static void finds_devices_in_the_order_of_the_bus(void **state)
 static void offers_the_instances_of_a_divided_device(void **state)
 {
     (void)state;
-    struct error e;
     struct world *world = world_new("* count 2\n1 mig 3\n");
     put_file(world, "driver/nvidia/capabilities/gpu1/mig/gi2/access",
              "DeviceFileMinor: 21\nDeviceFileMode: 292\n");
@@ -109,9 +45,8 @@ static void offers_the_instances_of_a_divided_device(void **state)
     bool has_nodes = put_device(world, "nvidia1", 1) &&
                      put_device(world, "nvidia-caps/nvidia-cap21", 21) &&
                      put_device(world, "nvidia-caps/nvidia-cap22", 22);
-    open_gpu(world);
     AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
-    CHECK_OK("probe", gpu_probe(world->gpu, &found, &e), &e);
+    open_and_probe(world, &found);
     CHECK("count", found.count == 4);
     CHECK("whole", found.devices[0].mig == GPU_MIG_OFF);
     for (size_t i = 1; i < 4; i++) {
@@ -135,9 +70,8 @@ static void tells_faults_once(void **state)
     struct error e;
     struct gpu_event events[8];
     struct world *world = world_new("* count 2\n");
-    open_gpu(world);
     AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
-    CHECK_OK("probe", gpu_probe(world->gpu, &found, &e), &e);
+    open_and_probe(world, &found);
     CHECK("quiet", gpu_poll(world->gpu, events, 8) == 0);
 
     write_script(world, "* count 2\n1 xid 79\n0 ecc 2\n");
@@ -162,12 +96,10 @@ static void tells_faults_once(void **state)
 static void a_fault_of_a_divided_device_is_one_of_each_instance(void **state)
 {
     (void)state;
-    struct error e;
     struct gpu_event events[8];
     struct world *world = world_new("* count 1\n0 mig 2\n");
-    open_gpu(world);
     AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
-    CHECK_OK("probe", gpu_probe(world->gpu, &found, &e), &e);
+    open_and_probe(world, &found);
     write_script(world, "* count 1\n0 mig 2\n0 xid 63\n");
     CHECK("both", gpu_poll(world->gpu, events, 8) == 2 && events[0].device != events[1].device);
     world_free(world);
@@ -176,11 +108,9 @@ static void a_fault_of_a_divided_device_is_one_of_each_instance(void **state)
 static void a_lost_device_does_not_hide_the_others(void **state)
 {
     (void)state;
-    struct error e;
     struct world *world = world_new("* count 3\n1 lost 1\n");
-    open_gpu(world);
     AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
-    CHECK_OK("probe", gpu_probe(world->gpu, &found, &e), &e);
+    open_and_probe(world, &found);
     CHECK("count", found.count == 2);
     CHECK("others", found.devices[0].minor == 0 && found.devices[1].minor == 2);
     world_free(world);
@@ -196,9 +126,8 @@ static void tells_use(void **state)
     struct world *world =
         world_new("0 used 1000\n0 util 42\n0 temp 61\n0 power 350000\n1 pid 4711\n"
                   "1 pid_mib 512\n");
-    open_gpu(world);
     AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
-    CHECK_OK("probe", gpu_probe(world->gpu, &found, &e), &e);
+    open_and_probe(world, &found);
     CHECK_OK("measure", gpu_measure(world->gpu, 0, &sample, &e), &e);
     CHECK("figures", sample.used_mib == 1000 && sample.utilisation_percent == 42 &&
                          sample.temperature_c == 61 && sample.power_mw == 350000);
@@ -215,11 +144,10 @@ static void says_why_it_does_not_start(void **state)
 {
     (void)state;
     struct error e;
-    struct gpu *gpu = NULL;
     struct world *world = world_new("* init 9\n");
-    CHECK("refused", gpu_open(&gpu, "nvml", NULL, &e) == ERR_UNAVAILABLE);
+    CHECK("refused", try_open(world, "nvml", &e) == ERR_UNAVAILABLE);
     CHECK("reason", strstr(e.text, "Driver Not Loaded") != NULL);
-    CHECK("no argument", gpu_open(&gpu, "nvml:1", NULL, &e) == ERR_INVALID);
+    CHECK("no argument", try_open(world, "nvml:1", &e) == ERR_INVALID);
     world_free(world);
 }
 
@@ -238,8 +166,7 @@ static void is_chosen_automatically_when_it_finds_devices(void **state)
     };
     FOR_EACH_CASE (c, cases) {
         struct world *world = world_new(c->script);
-        const struct gpu_options options = { .sysfs_root = world->dir.path };
-        CHECK_OK(c->name, gpu_open(&world->gpu, "auto", &options, &e), &e);
+        CHECK_OK(c->name, try_open(world, "auto", &e), &e);
         AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
         CHECK_OK(c->name, gpu_probe(world->gpu, &found, &e), &e);
         CHECK(c->name, strcmp(found.driver_name, c->driver) == 0);

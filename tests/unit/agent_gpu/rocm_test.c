@@ -1,92 +1,19 @@
 /* The ROCm driver against tests/fake/rocm.c: discovery, faults, use, old libraries and ones that lie. */
-#include <dlfcn.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
-#include "agent/gpu/gpu.h"
-#include "os/file.h"
-#include "unit/test_dir.h"
-
-struct world {
-    struct test_dir dir;
-    char script[256];
-    void *library; /* what the driver will find under the vendor's name */
-    struct gpu *gpu;
-};
-
-static void write_script(const struct world *world, const char *text)
-{
-    struct error e;
-    CHECK_OK("script", file_write_atomic(world->script, str_of(text), 0600, &e), &e);
-}
-
-static void set_scripts(const char *rocm, const char *nvml)
-{
-    (void)setenv("FAKE_ROCM", rocm, 1); /* NOLINT(concurrency-mt-unsafe): one thread */
-    (void)setenv("FAKE_NVML", nvml, 1); /* NOLINT(concurrency-mt-unsafe): one thread */
-}
+#include "unit/agent_gpu/gpu_world.h"
 
 /* `library`: which of the fakes; NVML finds nothing. */
 static struct world *world_new(const char *library, const char *script)
 {
     char path[256];
     struct error e;
-    struct world *world = calloc(1, sizeof(*world));
-    world->dir = test_dir_new();
-    test_dir_path(&world->dir, "script", world->script);
-    write_script(world, script);
+    struct world *world = world_make("rocm", 226, "FAKE_ROCM", script);
     test_dir_path(&world->dir, "nvml", path);
     CHECK_OK("script", file_write_atomic(path, STR("* count 0\n"), 0600, &e), &e);
-    set_scripts(world->script, path);
+    (void)setenv("FAKE_NVML", path, 1); /* NOLINT(concurrency-mt-unsafe): one thread */
     (void)snprintf(path, sizeof(path), "libfake-rocm-%s.so", library);
     world->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     CHECK(dlerror(), world->library != NULL); /* NOLINT(concurrency-mt-unsafe): one thread */
     return world;
-}
-
-static void world_free(struct world *world)
-{
-    gpu_free(world->gpu);
-    (void)dlclose(world->library);
-    test_dir_remove(&world->dir);
-    free(world);
-}
-
-static enum err try_open(struct world *world, const char *spec, struct error *e)
-{
-    const struct gpu_options options = { .sysfs_root = world->dir.path,
-                                         .proc_root = world->dir.path,
-                                         .dev_root = world->dir.path };
-    return gpu_open(&world->gpu, spec, &options, e);
-}
-
-static void open_and_probe(struct world *world, struct gpu_inventory *found)
-{
-    struct error e;
-    CHECK_OK("open", try_open(world, "rocm", &e), &e);
-    CHECK_OK("probe", gpu_probe(world->gpu, found, &e), &e);
-}
-
-static void put_file(const struct world *world, const char *name, const char *text)
-{
-    struct error e;
-    char path[256];
-    test_dir_path(&world->dir, name, path);
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    CHECK_OK(name, file_make_dirs(path, 0700, &e), &e);
-    *slash = '/';
-    CHECK_OK(name, file_write_atomic(path, str_of(text), 0600, &e), &e);
-}
-
-/* Device files can only be made by root; without them the lists of nodes stay empty. */
-static bool put_device(const struct world *world, const char *name, unsigned minor_number)
-{
-    char path[256];
-    put_file(world, name, "");
-    test_dir_path(&world->dir, name, path);
-    (void)unlink(path);
-    return mknod(path, S_IFCHR | 0600, makedev(226, minor_number)) == 0;
 }
 
 static void finds_devices_in_the_order_of_the_bus(void **state)
