@@ -1,0 +1,255 @@
+#include "sim/agents.h"
+
+#include "core/core.h"
+#include "model/transition.h"
+
+static struct command by_node(const struct agent *agent, enum command_type type)
+{
+    return (struct command){ .type = type, .actor = { .role = ROLE_NODE, .node = agent->node } };
+}
+
+static struct str boot_id(struct world *world, const struct agent *agent)
+{
+    return str_of(arena_format(engine_arena(world->engine), "boot-%lld", (long long)agent->boots));
+}
+
+enum err agent_inventory(struct world *world, struct agent *agent, struct error *e)
+{
+    const struct sim_pool *pool = agent->pool;
+    struct arena *arena = engine_arena(world->engine);
+    struct command command = by_node(agent, CMD_NODE_INVENTORY);
+    struct node_inventory *inventory = &command.inventory;
+    *inventory = (struct node_inventory){
+        .node = agent->node,
+        .boot_id = boot_id(world, agent),
+        .agent_version = STR("sim"),
+        .cpu_class_name = pool->gpus == 0 ? pool->class_name : STR("cpu"),
+        .cpu_milli = pool->cpu_milli != UNSET ? pool->cpu_milli : MEMBER_CPU_MILLI_MAX,
+        .memory_mib = pool->memory_mib != UNSET ? pool->memory_mib : INT64_C(1) << 32,
+    };
+    const struct class_object *class =
+        state_class_by_name(engine_state(world->engine), pool->class_name);
+    inventory->devices.count = (size_t)pool->gpus;
+    inventory->devices.items = arena_new(arena, (size_t)pool->gpus, sizeof(struct found_device));
+    for (size_t i = 0; i < (size_t)pool->gpus; i++)
+        inventory->devices.items[i] = (struct found_device){
+            .index = (int64_t)i,
+            .class_name = pool->class_name,
+            .vendor = STR("sim"),
+            .uuid = str_of(arena_format(arena, "%.*s-%zu", STR_ARG(agent->name), i)),
+            .memory_mib = class->r.memory_mib,
+            .health = agent->is_failed[i] ? DEVICE_FAILED : DEVICE_OK,
+            .is_simulated = true,
+        };
+    return engine_command(world->engine, &command, e);
+}
+
+static bool is_reachable(const struct agent *agent)
+{
+    return agent->is_up && !agent->is_partitioned;
+}
+
+void agents_heartbeat(struct world *world)
+{
+    for (size_t i = 0; i < world->agent_count; i++) {
+        struct agent *agent = &world->agents[i];
+        if (!is_reachable(agent))
+            continue;
+        agent->seen = world->now;
+        engine_node_seen(world->engine, agent->node, boot_id(world, agent));
+    }
+}
+
+static struct observed observe(const struct process *process)
+{
+    return (struct observed){
+        .allocation = process->allocation,
+        .attempt = process->attempt,
+        .state = process->has_exited    ? OBSERVED_EXITED
+                 : process->is_stopping ? OBSERVED_STOPPING
+                                        : OBSERVED_RUNNING,
+        .exit = process->exit,
+    };
+}
+
+static void report(struct world *world, struct agent *agent)
+{
+    const struct state *state = engine_state(world->engine);
+    struct command command = by_node(agent, CMD_NODE_OBSERVED);
+    struct node_observed *observed = &command.observed;
+    observed->node = agent->node;
+    observed->epoch = state->epoch;
+    observed->generation = state_node(state, agent->node)->r.generation;
+    observed->observed.count = agent->processes.count;
+    observed->observed.items =
+        arena_new(engine_arena(world->engine), agent->processes.count, sizeof(struct observed));
+    for (size_t i = 0; i < agent->processes.count; i++)
+        observed->observed.items[i] = observe(&agent->processes.items[i]);
+    agent->is_report_due = false;
+    if (engine_command(world->engine, &command, &world->problem) == ERR_OK)
+        world->problem.code = ERR_OK;
+}
+
+static bool is_past(const struct world *world, struct mono at)
+{
+    return !mono_before(world->now, at);
+}
+
+static void process_exit(struct agent *agent, struct process *process, struct exit_status exit)
+{
+    process->has_exited = true;
+    process->exit = exit;
+    agent->is_report_due = true;
+}
+
+static void save_checkpoint(const struct world *world, const struct process *process)
+{
+    int64_t every_ns = process->job->spec->checkpoint_s;
+    if (every_ns == UNSET || every_ns <= 0)
+        return;
+    every_ns *= NS_PER_S;
+    int64_t ran_ns = world->now.ns - process->began.ns;
+    process->job->done_ns += ran_ns - ran_ns % every_ns;
+}
+
+void agents_end_work(struct world *world)
+{
+    static const struct exit_status good = { .is_known = true };
+    static const struct exit_status bad = { .is_known = true, .code = 1 };
+    static const struct exit_status killed = { .is_known = true, .signal = 15 };
+    for (size_t i = 0; i < world->agent_count; i++) {
+        struct agent *agent = &world->agents[i];
+        for (size_t k = 0; k < agent->processes.count; k++) {
+            struct process *process = &agent->processes.items[k];
+            if (process->has_exited)
+                continue;
+            if (is_past(world, process->ends_at)) {
+                process_exit(agent, process, process->will_fail ? bad : good);
+            } else if (process->is_stopping && is_past(world, process->dies_at)) {
+                save_checkpoint(world, process);
+                process_exit(agent, process, killed);
+            }
+        }
+        if (agent->is_report_due && is_reachable(agent))
+            report(world, agent);
+    }
+}
+
+static struct mono later(struct mono at, int64_t span_s)
+{
+    return span_s == SIM_NEVER || span_s == UNSET ? (struct mono){ INT64_MAX }
+                                                  : mono_add_s(at, span_s);
+}
+
+static void process_start(struct world *world, struct agent *agent, const struct allocation *a)
+{
+    struct job *job = id_map_get(&world->by_workload, a->r.workload);
+    struct process process = { .allocation = a->r.id,
+                               .attempt = a->r.attempt,
+                               .job = job,
+                               .began = world->now,
+                               .ends_at = later(world->now, job->spec->duration_s) };
+    if (process.ends_at.ns != INT64_MAX)
+        process.ends_at.ns = MAX_OF(process.ends_at.ns - job->done_ns, world->now.ns);
+    struct mono fails_at = later(world->now, job->spec->fails_after_s);
+    process.will_fail = mono_before(fails_at, process.ends_at);
+    if (process.will_fail)
+        process.ends_at = fails_at;
+    vec_push(&agent->processes, process);
+    agent->is_report_due = true;
+}
+
+/* TERM at once; KILL when its grace is over, which ends everything but what never dies. */
+static void process_stop(struct world *world, struct agent *agent, struct process *process,
+                         int64_t grace_s)
+{
+    if (process->is_stopping || process->has_exited)
+        return;
+    int64_t stop_s = process->job->spec->stop_s;
+    process->is_stopping = true;
+    process->dies_at = stop_s == SIM_NEVER
+                           ? (struct mono){ INT64_MAX }
+                           : mono_add_s(world->now, stop_s == UNSET ? 0 : MIN_OF(stop_s, grace_s));
+    agent->is_report_due = true;
+}
+
+static struct process *process_of(struct agent *agent, struct id allocation)
+{
+    for (size_t i = 0; i < agent->processes.count; i++) {
+        if (id_eq(agent->processes.items[i].allocation, allocation))
+            return &agent->processes.items[i];
+    }
+    return NULL;
+}
+
+static void agent_act(struct world *world, struct agent *agent)
+{
+    const struct state *state = engine_state(world->engine);
+    const struct node *node = state_node(state, agent->node);
+    for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
+        struct process *process = process_of(agent, a->r.id);
+        if (process == NULL && a->r.state == AL_STARTING)
+            process_start(world, agent, a);
+        else if (process != NULL && !core_wants_running(a))
+            process_stop(world, agent, process, a->r.grace_s);
+    }
+    for (size_t left = agent->processes.count; left > 0; left--) {
+        struct process *process = &agent->processes.items[left - 1];
+        if (state_allocation(state, process->allocation) != NULL)
+            continue;
+        process_stop(world, agent, process, 0);
+        if (process->has_exited)
+            *process = agent->processes.items[--agent->processes.count];
+    }
+}
+
+void agents_act(struct world *world)
+{
+    for (size_t i = 0; i < world->agent_count; i++) {
+        if (is_reachable(&world->agents[i]))
+            agent_act(world, &world->agents[i]);
+    }
+    agents_end_work(world);
+}
+
+void agent_power_off(struct agent *agent)
+{
+    agent->is_up = false;
+    agent->processes.count = 0;
+}
+
+static struct mono earlier(struct mono a, struct mono b)
+{
+    return mono_before(a, b) ? a : b;
+}
+
+/* When silence makes a node unknown, and then lost. */
+static struct mono silence_next(const struct world *world, const struct agent *agent)
+{
+    const struct settings_record *settings = &engine_state(world->engine)->settings;
+    struct mono unknown = mono_add_s(agent->seen, settings->unknown_after_s);
+    struct mono lost = mono_add_s(agent->seen, settings->lost_after_s);
+    if (is_reachable(agent))
+        return (struct mono){ INT64_MAX };
+    return mono_before(world->now, unknown) ? unknown
+           : mono_before(world->now, lost)  ? lost
+                                            : (struct mono){ INT64_MAX };
+}
+
+struct mono agents_next(const struct world *world)
+{
+    struct mono next = { INT64_MAX };
+    for (size_t i = 0; i < world->agent_count; i++) {
+        const struct agent *agent = &world->agents[i];
+        next = earlier(next, silence_next(world, agent));
+        for (size_t k = 0; k < agent->processes.count; k++) {
+            const struct process *process = &agent->processes.items[k];
+            if (process->has_exited)
+                continue;
+            next = earlier(next, process->ends_at);
+            if (process->is_stopping)
+                next = earlier(next, process->dies_at);
+        }
+    }
+    return next;
+}

@@ -1,0 +1,106 @@
+/* berth-sim: the controller's core under virtual time. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/file.h"
+#include "sim/run.h"
+
+enum { EXIT_HELD = 0, EXIT_FAULT = 1, EXIT_WRONG = 2 };
+
+static const char usage[] =
+    "usage: berth-sim run [--events] FILE...\n"
+    "       berth-sim --help | --version\n"
+    "\n"
+    "Runs scenarios through the scheduler and the core of berthd, in virtual time.\n"
+    "\n"
+    "  run FILE...          what each scenario expects, as TAP: one line a scenario\n"
+    "  run --events FILE    every event of its scenarios as JSON lines instead; the same\n"
+    "                       bytes for the same file\n"
+    "\n"
+    "exit status: 0 everything is as expected, 1 something is not, 2 wrong use or file\n";
+
+static int wrong_use(const char *what)
+{
+    (void)fprintf(stderr, "berth-sim: %s\n%s", what, usage);
+    return EXIT_WRONG;
+}
+
+struct totals {
+    size_t count, failed;
+};
+
+static enum err run_one(const struct doc *doc, struct arena *arena, bool wants_events,
+                        struct totals *totals, struct error *e)
+{
+    struct scenario scenario;
+    AUTO(buf) struct buf faults = { 0 };
+    AUTO(buf) struct buf log = { 0 };
+    enum err rc = scenario_read(doc, arena, &scenario, e);
+    if (rc == ERR_OK)
+        rc = scenario_run(&scenario, arena, &faults, wants_events ? &log : NULL, e);
+    if (rc != ERR_OK)
+        return rc;
+    totals->count++;
+    totals->failed += faults.size > 0;
+    if (wants_events)
+        (void)fwrite(log.data, 1, log.size, stdout);
+    else
+        (void)printf("%s %zu - %.*s\n", faults.size > 0 ? "not ok" : "ok", totals->count,
+                     STR_ARG(scenario.name));
+    if (faults.size > 0)
+        (void)fprintf(wants_events ? stderr : stdout, "%.*s", (int)faults.size, faults.data);
+    return ERR_OK;
+}
+
+static enum err run_file(const char *path, bool wants_events, struct totals *totals,
+                         struct error *e)
+{
+    AUTO(arena) struct arena arena = { 0 };
+    AUTO(buf) struct buf text = { 0 };
+    struct doc *docs = NULL;
+    size_t count = 0;
+    enum err rc = file_read(path, DOC_FILES_BYTES_MAX, &text, e);
+    if (rc != ERR_OK)
+        return rc;
+    rc = doc_read(buf_str(&text), &arena, &docs, &count, e);
+    if (rc == ERR_OK && count == 0)
+        rc = err_set(e, ERR_INVALID, "1:1: there is no scenario");
+    for (size_t i = 0; i < count && rc == ERR_OK; i++)
+        rc = run_one(&docs[i], &arena, wants_events, totals, e);
+    return rc == ERR_OK ? ERR_OK : err_wrap(e, rc, "%s", path);
+}
+
+static int run(int argc, char **argv)
+{
+    bool wants_events = argc > 0 && strcmp(argv[0], "--events") == 0;
+    struct totals totals = { 0 };
+    int first = wants_events ? 1 : 0;
+    if (first >= argc)
+        return wrong_use("name the file of a scenario");
+    for (int i = first; i < argc; i++) {
+        struct error e = { 0 };
+        if (argv[i][0] == '-')
+            return wrong_use("options come before the files");
+        if (run_file(argv[i], wants_events, &totals, &e) != ERR_OK) {
+            (void)fprintf(stderr, "berth-sim: %s\n", e.text);
+            return EXIT_WRONG;
+        }
+    }
+    if (!wants_events)
+        (void)printf("1..%zu\n", totals.count);
+    return totals.failed > 0 ? EXIT_FAULT : EXIT_HELD;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return wrong_use("say what to do");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return fputs(usage, stdout) < 0 ? EXIT_FAULT : EXIT_HELD;
+    if (strcmp(argv[1], "--version") == 0)
+        return printf("berth-sim %s\n", BERTH_VERSION) < 0 ? EXIT_FAULT : EXIT_HELD;
+    if (strcmp(argv[1], "run") == 0)
+        return run(argc - 2, argv + 2);
+    return wrong_use("there is no such command");
+}
