@@ -307,6 +307,42 @@ static struct id pool_of_class(struct decision *d, struct str name, int64_t clas
     return made->id;
 }
 
+/* The device of an allocation that was good and is not any more; NULL: all of them are as they were. */
+static const struct device_record *device_lost(const struct allocation *a,
+                                               const struct device_list *before,
+                                               const struct device_list *after)
+{
+    for (size_t i = 0; i < a->r.shares.count; i++) {
+        const struct device_record *was = device_of(before, a->r.shares.items[i].device);
+        const struct device_record *is = device_of(after, a->r.shares.items[i].device);
+        if (was != NULL && was->health == DEVICE_OK && (is == NULL || is->health != DEVICE_OK))
+            return was;
+    }
+    return NULL;
+}
+
+/* Work on a device that has failed goes elsewhere: nobody's fault, and nobody's retry. */
+static void devices_lost(struct decision *d, struct node *node, const struct device_list *after)
+{
+    for (struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
+        const struct device_record *device = device_lost(a, &node->r.devices, after);
+        enum allocation_state state = allocation_image(d, a)->state;
+        if (device == NULL || (state != AL_STARTING && state != AL_RUNNING))
+            continue;
+        struct workload_image *image = workload_image(d, a->workload);
+        if (image->next.state == WL_STOPPING)
+            continue;
+        const struct stop stop = {
+            .after = WL_QUEUED,
+            .cause = CAUSE_DEVICE_FAILURE,
+            .detail = str_of(arena_format(d->arena, "device %lld of node %.*s failed",
+                                          (long long)device->index, STR_ARG(node->r.name))),
+        };
+        image->next.node_losses++;
+        workload_stop(d, image, &stop);
+    }
+}
+
 enum err decide_node_inventory(struct decision *d, struct error *e)
 {
     const struct node_inventory *inventory = &d->command->inventory;
@@ -347,6 +383,8 @@ enum err decide_node_inventory(struct decision *d, struct error *e)
         decide_add(d, EV_NODE_SET, no_tenant)->node_set = next;
     if (is_rebooted)
         node_rebooted(d, node);
+    else
+        devices_lost(d, node, &next.devices);
     lifecycle_settle(d);
     return ERR_OK;
 }

@@ -27,6 +27,13 @@ enum err doc_error(const struct doc *at, struct error *e, const char *fmt, ...)
     return fail_at(e, at->line, at->column, text);
 }
 
+enum err doc_key_error(const struct doc *at, struct error *e, const char *what)
+{
+    char text[240];
+    (void)snprintf(text, sizeof(text), "\"%.*s\" %s", STR_ARG(at->key), what);
+    return fail_at(e, at->key_line, at->key_column, text);
+}
+
 const struct doc *doc_get(const struct doc *map, const char *key)
 {
     for (size_t i = 0; i < map->count; i++) {
@@ -71,13 +78,15 @@ static struct str scalar_text(struct reader *r)
 
 static enum err read_value(struct reader *r, unsigned depth, struct doc *out);
 
-static enum err read_key(struct reader *r, const struct doc *items, size_t count, struct str *key)
+static enum err read_key(struct reader *r, const struct doc *items, size_t count, struct doc *out)
 {
     if (r->event.type != YAML_SCALAR_EVENT || has_extras(&r->event))
         return fail_here(r, "a key has to be plain text");
-    *key = scalar_text(r);
+    out->key = scalar_text(r);
+    out->key_line = r->event.start_mark.line + 1;
+    out->key_column = r->event.start_mark.column + 1;
     for (size_t i = 0; i < count; i++) {
-        if (str_eq(items[i].key, *key))
+        if (str_eq(items[i].key, out->key))
             return fail_here(r, "the key is there already");
     }
     return next(r);
@@ -92,7 +101,7 @@ static enum err read_items(struct reader *r, unsigned depth, struct doc *out)
     while (rc == ERR_OK && r->event.type != end) {
         struct doc item = { 0 };
         if (out->kind == DOC_MAP)
-            rc = read_key(r, items.items, items.count, &item.key);
+            rc = read_key(r, items.items, items.count, &item);
         if (rc == ERR_OK)
             rc = read_value(r, depth + 1, &item);
         if (rc == ERR_OK)

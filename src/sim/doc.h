@@ -18,7 +18,8 @@ struct doc {
     bool is_quoted;    /* a scalar that is text, whatever it looks like */
     struct doc *items; /* of a list or map, in order */
     size_t count;
-    size_t line, column; /* from 1 */
+    size_t line, column;         /* from 1 */
+    size_t key_line, key_column; /* in a map */
 };
 
 enum { DOC_DEPTH_MAX = 32, DOC_FILES_BYTES_MAX = 64 * 1024 * 1024 };
@@ -28,7 +29,8 @@ enum err doc_read(struct str text, struct arena *arena, struct doc **docs, size_
                   struct error *e) MUST_CHECK;
 /* The value of a key of a map; NULL: it is not there. */
 const struct doc *doc_get(const struct doc *map, const char *key);
-/* ERR_INVALID with the place in front. */
+/* ERR_INVALID with the place of the value, or of its key, in front. */
 enum err doc_error(const struct doc *at, struct error *e, const char *fmt, ...) PRINTF(3, 4);
+enum err doc_key_error(const struct doc *at, struct error *e, const char *what);
 
 #endif

@@ -159,8 +159,7 @@ enum err fields_read(const struct doc *map, const struct field *fields, size_t c
     for (size_t i = 0; i < map->count && rc == ERR_OK; i++) {
         const struct field *field = field_named(fields, count, map->items[i].key);
         if (field == NULL)
-            return doc_error(&map->items[i], e, "\"%.*s\" is not known here",
-                             STR_ARG(map->items[i].key));
+            return doc_key_error(&map->items[i], e, "is not known here");
         rc = field_read(&map->items[i], field, arena, out, e);
     }
     for (size_t i = 0; i < count && rc == ERR_OK; i++) {

@@ -1,7 +1,9 @@
 /* berth-sim: the controller's core under virtual time. */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "os/file.h"
 #include "sim/run.h"
@@ -9,12 +11,13 @@
 enum { EXIT_HELD = 0, EXIT_FAULT = 1, EXIT_WRONG = 2 };
 
 static const char usage[] =
-    "usage: berth-sim run [--events] FILE...\n"
+    "usage: berth-sim run [--events] FILE|DIRECTORY...\n"
     "       berth-sim --help | --version\n"
     "\n"
     "Runs scenarios through the scheduler and the core of berthd, in virtual time.\n"
     "\n"
-    "  run FILE...          what each scenario expects, as TAP: one line a scenario\n"
+    "  run FILE...          what each scenario expects, as TAP: one line a scenario; of a\n"
+    "                       directory, all its files that end in .yaml\n"
     "  run --events FILE    every event of its scenarios as JSON lines instead; the same\n"
     "                       bytes for the same file\n"
     "\n"
@@ -71,6 +74,46 @@ static enum err run_file(const char *path, bool wants_events, struct totals *tot
     return rc == ERR_OK ? ERR_OK : err_wrap(e, rc, "%s", path);
 }
 
+static int is_yaml(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return entry->d_name[0] != '.' && dot != NULL && strcmp(dot, ".yaml") == 0;
+}
+
+/* In the order of their names, whatever the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static enum err run_directory(const char *path, bool wants_events, struct totals *totals,
+                              struct error *e)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, is_yaml, by_name);
+    if (count < 0)
+        return err_errno(e, "%s", path);
+    enum err rc = count > 0 ? ERR_OK : err_set(e, ERR_NOT_FOUND, "%s: no file ends in .yaml", path);
+    for (int i = 0; i < count; i++) {
+        AUTO(arena) struct arena arena = { 0 };
+        if (rc == ERR_OK)
+            rc = run_file(arena_format(&arena, "%s/%s", path, entries[i]->d_name), wants_events,
+                          totals, e);
+        free(entries[i]);
+    }
+    free(entries);
+    return rc;
+}
+
+static enum err run_path(const char *path, bool wants_events, struct totals *totals,
+                         struct error *e)
+{
+    struct stat info;
+    bool is_directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return is_directory ? run_directory(path, wants_events, totals, e)
+                        : run_file(path, wants_events, totals, e);
+}
+
 static int run(int argc, char **argv)
 {
     bool wants_events = argc > 0 && strcmp(argv[0], "--events") == 0;
@@ -82,7 +125,7 @@ static int run(int argc, char **argv)
         struct error e = { 0 };
         if (argv[i][0] == '-')
             return wrong_use("options come before the files");
-        if (run_file(argv[i], wants_events, &totals, &e) != ERR_OK) {
+        if (run_path(argv[i], wants_events, &totals, &e) != ERR_OK) {
             (void)fprintf(stderr, "berth-sim: %s\n", e.text);
             return EXIT_WRONG;
         }

@@ -270,8 +270,7 @@ static enum err read_event(const struct doc *map, struct arena *arena, struct si
         out->type = (enum sim_event_type)i;
         return read_event_value(value, arena, out, e);
     }
-    return rc != ERR_OK ? rc
-                        : doc_error(value, e, "there is no event \"%.*s\"", STR_ARG(value->key));
+    return rc != ERR_OK ? rc : doc_key_error(value, e, "is no event");
 }
 
 /* ---- expectations -------------------------------------------------------------------------- */

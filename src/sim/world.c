@@ -221,8 +221,9 @@ static enum err node_join(struct world *world, struct agent *agent, struct error
 static enum err pool_make(struct world *world, const struct sim_pool *pool, struct error *e)
 {
     struct command command = { .type = CMD_POOL_SET };
-    command.pool_set =
-        (struct pool_spec){ .name = pool->name, .class_name = pool->class_name, .site = SITE_NATIVE };
+    command.pool_set = (struct pool_spec){ .name = pool->name,
+                                           .class_name = pool->class_name,
+                                           .site = SITE_NATIVE };
     enum err rc = ask(world, &command, e);
     for (int64_t i = 0; i < pool->nodes && rc == ERR_OK; i++) {
         struct agent *agent = &world->agents[world->agent_count++];
