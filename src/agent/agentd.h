@@ -77,12 +77,16 @@ struct attempt {
     bool was_cleaned;     /* with success */
     bool is_unclean;      /* cleaning up did not succeed: again in a second */
     bool is_unsigned;     /* held by a shim whose pid is not known yet: look again */
+    bool is_unread;       /* its shim has ended, and what that said cannot be read now */
     bool is_changed;      /* since it was last reported */
     bool has_log;         /* the spool exists: there is output */
     bool is_log_offered;  /* on this connection, with its descriptor */
     bool is_log_complete; /* told, too */
     bool is_log_stored;
-    bool is_end_told;     /* to a network half, at least once */
+    bool is_end_told;    /* to a network half, at least once */
+    bool is_begun;       /* its shim has signed for it: something may run */
+    struct mono shim_at; /* since when `shim` works, and when it was asked to stop; monotonic */
+    struct mono stop_at;
     struct mono ended_at; /* boot clock */
 };
 
@@ -96,6 +100,7 @@ struct wanted {
     bool is_changed;
     bool is_image_asked; /* on this connection */
     bool is_upload_asked;
+    unsigned tries;                   /* starts that came to nothing */
     struct grant_digest upload_image; /* what the upload became in the image store */
 };
 
@@ -192,6 +197,7 @@ struct agentd {
     struct watch signals;
     bool is_ending;
     bool is_dropping; /* the peer: see peer_drop */
+    bool is_deaf;     /* no descriptor was left for a connection: not asked for a second */
     bool is_dirty;    /* reconcile before sleeping again */
 
     struct grant_stamp stamp; /* of the newest accepted set, on disk */
@@ -238,6 +244,9 @@ static inline struct id digest_key(const struct grant_digest *digest)
 /* agentd_main.c */
 MUST_CHECK enum err agentd_watch(struct agentd *agentd, struct watch *watch, int fd,
                                  struct error *e);
+/* The same for a child of ours, by its pidfd; where it cannot be watched it does not live. */
+MUST_CHECK enum err agentd_watch_child(struct agentd *agentd, struct watch *watch, int pidfd,
+                                       struct error *e);
 void agentd_unwatch(struct agentd *agentd, struct watch *watch); /* closes; fd -1 is a no-op */
 
 /* agentd_desired.c */
@@ -250,6 +259,14 @@ MUST_CHECK enum err desired_chunk(struct agentd *agentd, const struct ipc_desire
 void desired_end(struct agentd *agentd);
 const struct payload_entry *desired_payload(const struct agentd *agentd,
                                             const struct grant_digest *digest);
+/* Keeps a payload that a grant may need again. */
+void desired_keep_payload(struct agentd *agentd, struct str bytes);
+/* What is beside the grant of that attempt; NULL: the newest set has none. */
+struct wanted *desired_wanted(const struct agentd *agentd, struct id allocation, uint32_t attempt);
+/* It will never start: the controller hears why and decides what is next. */
+void desired_refuse(struct agentd *agentd, struct wanted *wanted, const char *why);
+/* Something is short: it is tried again, later each time. The controller hears what it waits for. */
+void desired_put_off(struct agentd *agentd, struct wanted *wanted, const char *why);
 /* Looks again at what each grant without an attempt still lacks. */
 void desired_refresh(struct agentd *agentd);
 /* Images may have gone: what each grant needs is looked for, and asked for, again. */
@@ -265,6 +282,7 @@ struct attempt *attempts_find(const struct agentd *agentd, struct id allocation,
 /* Its directories; False: it is gone. */
 bool attempt_open(const struct agentd *agentd, const char *name, struct attempt_dirs *out);
 void attempts_log_ack(struct agentd *agentd, const struct ipc_log_ack *ack);
+void attempts_log_again(struct agentd *agentd, const struct ipc_log_again *again);
 void attempts_done(struct agentd *agentd);
 
 /* agentd_config.c */
@@ -300,6 +318,7 @@ void peer_flush(struct agentd *agentd); /* everything that has changed, as far a
 void peer_drop(struct agentd *agentd, const char *why);
 void peer_hello(struct agentd *agentd); /* who we are, again */
 void peer_reap(struct agentd *agentd);
+void peer_look(struct agentd *agentd); /* once a second: whether it may connect again */
 
 /* agentd_contact.c */
 bool contact_next(struct agentd *agentd, struct ipc_challenge *out); /* false: none is due */
@@ -327,6 +346,7 @@ void stream_exec_open(struct agentd *agentd, const struct ipc_exec_open *open);
 void stream_tree_open(struct agentd *agentd, const struct ipc_tree_open *open);
 void stream_resize(struct agentd *agentd, const struct ipc_exec_resize *resize);
 void stream_close(struct agentd *agentd, uint64_t id);
+void streams_look(struct agentd *agentd);       /* once a second: helpers that do not answer */
 void streams_disconnect(struct agentd *agentd); /* ends them all, tells nobody */
 void streams_done(struct agentd *agentd);
 

@@ -17,7 +17,13 @@
 #include "os/log.h"
 #include "os/process.h"
 
-enum { SHIM_FD_COUNT = 5 }; /* see shim.h */
+enum {
+    SHIM_FD_COUNT = 5, /* see shim.h */
+    SIGN_MAX_S = 10,   /* until a shim has signed for its attempt */
+    STOP_MAX_S = 10,   /* until it has begun to stop it */
+    CLEAN_MAX_S =
+        10 * 60, /* until what cleans up has ended: the runtime has two minutes for a step */
+};
 
 struct attempt *attempts_find(const struct agentd *agentd, struct id allocation, uint32_t attempt)
 {
@@ -48,6 +54,18 @@ static void attempt_drop(struct agentd *agentd, size_t index)
                         attempt_key(attempt->grant.allocation, attempt->grant.attempt));
     agentd->attempts.items[index] = agentd->attempts.items[--agentd->attempts.count];
     mem_free(attempt);
+}
+
+/* Its directories are gone, and so is it; `attempt` is freed. */
+static void attempt_vanish(struct agentd *agentd, struct attempt *attempt)
+{
+    struct key key = { attempt->grant.allocation, attempt->grant.workload, attempt->grant.attempt };
+    vec_push(&agentd->gone, key);
+    for (size_t i = 0; i < agentd->attempts.count; i++)
+        if (agentd->attempts.items[i] == attempt) {
+            attempt_drop(agentd, i);
+            return;
+        }
 }
 
 bool attempt_open(const struct agentd *agentd, const char *name, struct attempt_dirs *out)
@@ -81,15 +99,22 @@ static void note_ended(struct agentd *agentd, struct attempt *attempt, int disk_
     set_state(agentd, attempt, REC_EXITED);
 }
 
-/* Takes over what the shim has published. */
-static void refresh(struct agentd *agentd, struct attempt *attempt)
+/* Takes over what the shim has published. Not OK: nothing yet, or it cannot be read. */
+static enum err refresh(struct agentd *agentd, struct attempt *attempt, struct error *e)
 {
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    struct attempt_paths paths;
     struct attempt_status status;
-    if (attempt->state == REC_EXITED || !attempt_open(agentd, attempt->name, &dirs) ||
-        attempt_read_status(&dirs, &status, NULL) != ERR_OK)
-        return;
+    if (attempt->state == REC_EXITED)
+        return ERR_OK;
+    config_paths(agentd, attempt->name, &paths);
+    enum err rc = attempt_dirs_open(paths.disk, paths.run, &dirs, e);
+    if (rc == ERR_OK)
+        rc = attempt_read_status(&dirs, &status, e);
+    if (rc != ERR_OK)
+        return rc;
     attempt->status = status;
+    attempt->is_begun = true;
     attempt->has_log = attempt->has_log || faccessat(dirs.disk, "log", F_OK, 0) == 0;
     if (status.state == ATTEMPT_EXITED)
         note_ended(agentd, attempt, dirs.disk);
@@ -97,15 +122,16 @@ static void refresh(struct agentd *agentd, struct attempt *attempt)
         set_state(agentd, attempt, REC_STOPPING);
     else
         set_state(agentd, attempt, REC_RUNNING);
+    return ERR_OK;
 }
 
-/* Written in the name of a shim that cannot say it any more. */
-static void write_lost(struct agentd *agentd, struct attempt *attempt, const char *reason)
+/* Written in the name of a shim that cannot say it any more. False: it cannot be written now. */
+static bool write_lost(struct agentd *agentd, struct attempt *attempt, const char *reason)
 {
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    struct attempt_paths paths;
     struct attempt_status *status = &attempt->status;
     struct error e = { 0 };
-    attempt->is_lost = false;
     status->state = ATTEMPT_EXITED;
     status->end = IPC_END_LOST;
     status->exit_code = -1;
@@ -113,11 +139,18 @@ static void write_lost(struct agentd *agentd, struct attempt *attempt, const cha
     status->ended_ns = clock_boottime().ns;
     memcpy(status->boot_id, agentd->boot_id, sizeof(agentd->boot_id));
     ipc_text_set(status->reason, reason);
-    if (!attempt_open(agentd, attempt->name, &dirs) ||
-        attempt_write_status(&dirs, status, &e) != ERR_OK)
+    config_paths(agentd, attempt->name, &paths);
+    enum err rc = attempt_dirs_open(paths.disk, paths.run, &dirs, &e);
+    if (rc == ERR_OK)
+        rc = attempt_write_status(&dirs, status, &e);
+    if (rc != ERR_OK) {
         log_error("the end of a lost attempt could not be written",
                   LOG_STR("attempt", attempt->name), LOG_ERR(&e));
+        return false;
+    }
+    attempt->is_lost = false;
     note_ended(agentd, attempt, dirs.disk);
+    return true;
 }
 
 static void shim_ended(struct agentd *agentd, void *self, uint32_t events);
@@ -132,9 +165,10 @@ static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     sealed_program_refresh(&agentd->runtime, agentd->options.crun);
     attempt->shim = (struct watch){ -1, shim_ended, attempt };
+    attempt->shim_at = clock_monotonic();
     int pidfd = -1;
     if (lock_fd >= 0 && spare_take(agentd, &paths, lock_fd, &pidfd))
-        return agentd_watch(agentd, &attempt->shim, pidfd, e);
+        return agentd_watch_child(agentd, &attempt->shim, pidfd, e);
     const int fds[SHIM_FD_COUNT] = { -1, -1, STDERR_FILENO, lock_fd, agentd->runtime.fd };
     const struct process_spec spec = {
         .argv = argv,
@@ -142,10 +176,11 @@ static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const
         .fds = fds,
         .fd_count = COUNT_OF(fds),
         .is_group_leader = true,
+        .dies_with_us = true, /* until it has signed for its attempt */
     };
     struct process process = PROCESS_NONE;
     enum err rc = process_spawn(&spec, &process, e);
-    return rc == ERR_OK ? agentd_watch(agentd, &attempt->shim, process.pidfd, e) : rc;
+    return rc == ERR_OK ? agentd_watch_child(agentd, &attempt->shim, process.pidfd, e) : rc;
 }
 
 /* A shim was killed, or the node went down: end what it may have left before saying that it is over. */
@@ -160,6 +195,72 @@ static void begin_clean(struct agentd *agentd, struct attempt *attempt)
     if (attempt->is_unclean)
         log_error("cannot clean up after an attempt", LOG_STR("attempt", attempt->name),
                   LOG_ERR(&e));
+}
+
+/* Why a shim that has begun nothing gave up. */
+static void read_why(const struct attempt_dirs *dirs, char out[IPC_TEXT_MAX])
+{
+    AUTO(buf) struct buf text = { 0 };
+    bool has_text = dirs->run >= 0 && attempt_read_file(dirs->run, ATTEMPT_WHY_NAME,
+                                                        IPC_TEXT_MAX - 1, &text, NULL) == ERR_OK;
+    ipc_text_set(out, has_text && text.size > 0 ? text.data : "its shim ended before it began");
+}
+
+/* Nothing has run for it: it is as if it had never been tried, and is tried again in a while. */
+static void begin_again(struct agentd *agentd, struct attempt *attempt)
+{
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    AUTO(buf) struct buf payload = { 0 };
+    char why[IPC_TEXT_MAX];
+    if (!attempt_open(agentd, attempt->name, &dirs)) {
+        attempt->is_unread = true;
+        return;
+    }
+    read_why(&dirs, why);
+    if (attempt_read_payload(&dirs, &payload, NULL) == ERR_OK)
+        desired_keep_payload(agentd, buf_str(&payload)); /* nobody sends it again */
+    if (!config_remove(agentd, attempt->name)) {
+        begin_clean(agentd, attempt);
+        return;
+    }
+    log_warning("a start has come to nothing", LOG_STR("attempt", attempt->name),
+                LOG_STR("why", why));
+    struct wanted *wanted =
+        desired_wanted(agentd, attempt->grant.allocation, attempt->grant.attempt);
+    if (wanted != NULL)
+        desired_put_off(agentd, wanted, why);
+    attempt_vanish(agentd, attempt);
+}
+
+/* Whether it was never signed for. In doubt it was: then something may have run. */
+static bool is_unbegun(const struct agentd *agentd, const struct attempt *attempt)
+{
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    AUTO(fd) int pidfd = -1;
+    enum attempt_holder holder = ATTEMPT_LEFT;
+    return !attempt->is_begun && attempt_open(agentd, attempt->name, &dirs) &&
+           attempt_holder(&dirs, &holder, &pidfd, NULL) == ERR_OK &&
+           (holder == ATTEMPT_NEVER_RAN || holder == ATTEMPT_STARTING);
+}
+
+/* After its shim: what that has said, or that it cannot say it any more. */
+static void settle(struct agentd *agentd, struct attempt *attempt)
+{
+    struct error e = { 0 };
+    enum err rc = refresh(agentd, attempt, &e);
+    attempt->is_unread = rc != ERR_OK && err_is_shortage(&e);
+    if (attempt->is_unread) {
+        log_warning("an end cannot be read now", LOG_STR("attempt", attempt->name), LOG_ERR(&e));
+        return;
+    }
+    if (attempt->state == REC_EXITED)
+        return;
+    if (is_unbegun(agentd, attempt)) {
+        begin_again(agentd, attempt);
+        return;
+    }
+    log_warning("a shim ended without a word", LOG_STR("attempt", attempt->name));
+    begin_clean(agentd, attempt);
 }
 
 static void shim_ended(struct agentd *agentd, void *self, uint32_t events)
@@ -178,21 +279,21 @@ static void shim_ended(struct agentd *agentd, void *self, uint32_t events)
     }
     attempt->was_cleaned = attempt->was_cleaned || attempt->is_cleaning;
     attempt->is_cleaning = false;
-    if (attempt->is_lost) {
-        write_lost(agentd, attempt, "its shim was killed");
-        return;
-    }
-    refresh(agentd, attempt);
-    if (attempt->state != REC_EXITED) {
-        log_warning("a shim ended without a word", LOG_STR("attempt", attempt->name));
-        begin_clean(agentd, attempt);
-    }
+    if (attempt->is_lost)
+        attempt->is_unclean = !write_lost(agentd, attempt, "its shim was killed");
+    else
+        settle(agentd, attempt);
 }
 
 static void hold_shim(struct agentd *agentd, struct attempt *attempt, int pidfd)
 {
     struct error e = { 0 };
+    if (attempt->shim.fd >= 0) {
+        fd_close(pidfd); /* looked at a second time */
+        return;
+    }
     attempt->shim = (struct watch){ -1, shim_ended, attempt };
+    attempt->is_begun = true;
     if (agentd_watch(agentd, &attempt->shim, pidfd, &e) != ERR_OK)
         log_error("cannot watch a shim", LOG_STR("attempt", attempt->name), LOG_ERR(&e));
 }
@@ -201,7 +302,7 @@ static void hold_shim(struct agentd *agentd, struct attempt *attempt, int pidfd)
 static void adopt(struct agentd *agentd, struct attempt *attempt, const struct attempt_dirs *dirs)
 {
     struct error e = { 0 };
-    enum attempt_holder holder = ATTEMPT_LEFT;
+    enum attempt_holder holder = ATTEMPT_STARTING; /* where it cannot be told: looked at again */
     int pidfd = -1;
     if (attempt_holder(dirs, &holder, &pidfd, &e) != ERR_OK)
         log_warning("cannot tell whose an attempt is", LOG_STR("attempt", attempt->name),
@@ -210,14 +311,19 @@ static void adopt(struct agentd *agentd, struct attempt *attempt, const struct a
     if (holder == ATTEMPT_HELD)
         hold_shim(agentd, attempt, pidfd);
     /* Its status may have been written between the two looks, so it is read after the lock. */
-    refresh(agentd, attempt);
+    enum err rc = refresh(agentd, attempt, &e);
+    attempt->is_unsigned = attempt->is_unsigned || (rc != ERR_OK && err_is_shortage(&e));
     struct attempt_stop stop;
     if (attempt->state != REC_EXITED && attempt_read_stop(dirs, &stop, NULL) == ERR_OK) {
         attempt->stop_grace_s = stop.grace_s;
+        attempt->stop_at = clock_monotonic();
         set_state(agentd, attempt, REC_STOPPING);
     }
-    bool is_left = holder == ATTEMPT_LEFT || holder == ATTEMPT_NEVER_RAN;
-    if (is_left && attempt->state != REC_EXITED)
+    if (attempt->state == REC_EXITED || attempt->is_unsigned)
+        return;
+    if (holder == ATTEMPT_NEVER_RAN)
+        begin_again(agentd, attempt);
+    else if (holder == ATTEMPT_LEFT)
         begin_clean(agentd, attempt);
 }
 
@@ -233,43 +339,50 @@ static bool never_ran(const struct agentd *agentd, const struct attempt_dirs *di
            attempt_read_status(dirs, &status, NULL) != ERR_OK;
 }
 
-static void scan_one(struct agentd *agentd, const char *name)
+/* What only cannot be read now must not count as nothing: its work may run. */
+static enum err scan_one(struct agentd *agentd, const char *name, struct error *e)
 {
     struct id allocation;
     uint32_t number = 0;
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    struct attempt_paths paths;
     struct attempt_spec spec;
     struct grant grant;
-    struct error e = { 0 };
-    if (strlen(name) >= ATTEMPT_NAME_MAX || !attempt_parse(name, &allocation, &number) ||
-        !attempt_open(agentd, name, &dirs)) {
+    if (strlen(name) >= ATTEMPT_NAME_MAX || !attempt_parse(name, &allocation, &number)) {
         log_warning("not an attempt's directory", LOG_STR("name", name));
-        return;
+        return ERR_OK;
     }
-    enum err rc = attempt_read_spec(&dirs, &spec, &e);
+    config_paths(agentd, name, &paths);
+    enum err rc = attempt_dirs_open(paths.disk, paths.run, &dirs, e);
     if (rc == ERR_OK)
-        rc = grant_decode(spec.grant, &grant, &e);
+        rc = attempt_read_spec(&dirs, &spec, e);
+    if (rc != ERR_OK && err_is_shortage(e))
+        return err_wrap(e, rc, "attempt %s", name);
+    if (rc == ERR_OK)
+        rc = grant_decode(spec.grant, &grant, e);
     if (rc != ERR_OK || never_ran(agentd, &dirs, &spec)) {
         if (rc != ERR_OK)
             log_warning("an attempt that was never complete is removed", LOG_STR("attempt", name),
-                        LOG_ERR(&e));
+                        LOG_ERR(e));
         (void)config_remove(agentd, name); /* what resists is found again at the next start */
-        return;
+        return ERR_OK;
     }
     adopt(agentd, attempt_add(agentd, &grant), &dirs);
+    return ERR_OK;
 }
 
 enum err attempts_scan(struct agentd *agentd, struct error *e)
 {
+    enum err rc = ERR_OK;
     DIR *dir = opendir(agentd->alloc_dir);
     if (dir == NULL)
         return err_errno(e, "open %s", agentd->alloc_dir);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is ours alone */
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
+    for (struct dirent *entry = readdir(dir); entry != NULL && rc == ERR_OK; entry = readdir(dir))
         if (entry->d_name[0] != '.')
-            scan_one(agentd, entry->d_name);
+            rc = scan_one(agentd, entry->d_name, e);
     (void)closedir(dir);
-    return ERR_OK;
+    return rc;
 }
 
 static void start(struct agentd *agentd, uint32_t index)
@@ -296,10 +409,11 @@ static void start(struct agentd *agentd, uint32_t index)
         (void)config_remove(agentd, attempt->name);
         attempt_drop(agentd, agentd->attempts.count - 1);
     }
-    wanted->ready.is_hopeless = true;
-    ipc_text_set(wanted->why, e.text);
-    agentd->is_dirty = true;
     log_warning("an attempt cannot be started", LOG_ERR(&e));
+    if (err_is_shortage(&e))
+        desired_put_off(agentd, wanted, e.text);
+    else
+        desired_refuse(agentd, wanted, e.text);
 }
 
 static void stop(struct agentd *agentd, struct attempt *attempt, enum ipc_end end, uint32_t grace_s)
@@ -314,6 +428,7 @@ static void stop(struct agentd *agentd, struct attempt *attempt, enum ipc_end en
         return; /* still there and unwanted: asked again at the next look */
     }
     attempt->stop_grace_s = grace_s;
+    attempt->stop_at = clock_monotonic();
     set_state(agentd, attempt, REC_STOPPING);
     if (attempt->shim.fd >= 0)
         (void)pidfd_send_signal(attempt->shim.fd, SIGURG, NULL, 0); /* it may have ended */
@@ -328,13 +443,7 @@ static void forget(struct agentd *agentd, struct attempt *attempt)
             begin_clean(agentd, attempt); /* and it is asked again when that has ended */
         return;
     }
-    struct key key = { attempt->grant.allocation, attempt->grant.workload, attempt->grant.attempt };
-    vec_push(&agentd->gone, key);
-    for (size_t i = 0; i < agentd->attempts.count; i++)
-        if (agentd->attempts.items[i] == attempt) {
-            attempt_drop(agentd, i);
-            return;
-        }
+    attempt_vanish(agentd, attempt);
 }
 
 static void note(struct agentd *agentd, const struct rec_action *action)
@@ -380,7 +489,8 @@ static struct rec_observed observe(const struct attempt *attempt)
         .state = attempt->state,
         .stop_grace_s = attempt->stop_grace_s,
         .is_log_stored = attempt->is_log_stored && attempt->is_end_told,
-        .is_busy = attempt->shim.fd >= 0 || attempt->is_unsigned || attempt->is_unclean,
+        .is_busy = attempt->shim.fd >= 0 || attempt->is_unsigned || attempt->is_unclean ||
+                   attempt->is_unread,
         .ended_at = attempt->ended_at,
     };
 }
@@ -439,22 +549,65 @@ void attempts_hint(struct agentd *agentd)
                                       ? attempts_find(agentd, allocation, number)
                                       : NULL;
         if (attempt != NULL)
-            refresh(agentd, attempt);
+            (void)refresh(agentd, attempt, NULL); /* or at the next look */
     }
+}
+
+static bool is_past(struct mono since, int64_t seconds)
+{
+    return since.ns != 0 && !mono_before(clock_monotonic(), mono_add_s(since, seconds));
+}
+
+/*
+ * Whoever waits for a shim waits for a process, which may be stopped, traced or lost in the kernel. One
+ * that has not even signed for its attempt is replaced: nothing of it has run. One that does not begin to
+ * stop is killed, and what it left is cleaned up.
+ */
+static void look_at_shim(struct agentd *agentd, struct attempt *attempt)
+{
+    const char *why = NULL;
+    bool is_running = attempt->status.state == ATTEMPT_RUNNING;
+    bool is_slow =
+        !attempt->is_cleaning && !attempt->is_begun && is_past(attempt->shim_at, SIGN_MAX_S);
+    if (attempt->shim.fd < 0)
+        return;
+    if (attempt->is_begun)
+        (void)pidfd_send_signal(attempt->shim.fd, SIGCONT, NULL,
+                                0); /* stopped, it keeps no deadline */
+    if (is_slow && is_unbegun(agentd, attempt))
+        why = "it has not begun";
+    else if (attempt->is_cleaning && is_past(attempt->shim_at, CLEAN_MAX_S))
+        why = "it does not finish cleaning up";
+    else if (!attempt->is_cleaning && attempt->state == REC_STOPPING &&
+             attempt->status.state != ATTEMPT_STOPPING &&
+             is_past(attempt->stop_at, is_running ? STOP_MAX_S : CLEAN_MAX_S))
+        why = "it does not begin to stop";
+    attempt->is_begun = attempt->is_begun || (is_slow && why == NULL);
+    if (why == NULL)
+        return;
+    log_error("a shim does not answer and is killed", LOG_STR("attempt", attempt->name),
+              LOG_STR("why", why));
+    (void)pidfd_send_signal(attempt->shim.fd, SIGKILL, NULL,
+                            0);                              /* its end is an event like others */
+    attempt->stop_at = attempt->shim_at = clock_monotonic(); /* once in such a time */
 }
 
 void attempts_look(struct agentd *agentd)
 {
-    for (size_t i = 0; i < agentd->attempts.count; i++) {
+    /* From the last to the first: one that is dropped gives its place to the last. */
+    for (size_t i = agentd->attempts.count; i-- > 0;) {
         struct attempt *attempt = agentd->attempts.items[i];
         if (attempt->is_unsigned) {
             AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
             if (attempt_open(agentd, attempt->name, &dirs))
                 adopt(agentd, attempt, &dirs);
+        } else if (attempt->is_unread) {
+            settle(agentd, attempt);
         } else if (attempt->is_unclean) {
             begin_clean(agentd, attempt);
-        } else if (attempt->state != REC_EXITED) {
-            refresh(agentd, attempt);
+        } else {
+            (void)refresh(agentd, attempt, NULL); /* again in a second */
+            look_at_shim(agentd, attempt);
         }
     }
     agentd->is_dirty = true;
@@ -473,6 +626,13 @@ void attempts_log_ack(struct agentd *agentd, const struct ipc_log_ack *ack)
         attempt->is_log_stored = true;
         agentd->is_dirty = true;
     }
+}
+
+void attempts_log_again(struct agentd *agentd, const struct ipc_log_again *again)
+{
+    struct attempt *attempt = attempts_find(agentd, again->allocation, again->attempt);
+    if (attempt != NULL)
+        attempt->is_log_offered = attempt->is_log_complete = false;
 }
 
 void attempts_done(struct agentd *agentd)

@@ -280,11 +280,26 @@ static enum err write_spec(const struct agentd *agentd, const struct wanted *wan
     return rc == ERR_OK ? attempt_write_spec(dirs, &spec, payload, e) : rc;
 }
 
+/* What an earlier try has left, which could not be removed then. Never what a shim has signed for. */
+static void remove_leftover(const struct agentd *agentd, const char *name)
+{
+    AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
+    AUTO(fd) int pidfd = -1;
+    enum attempt_holder holder = ATTEMPT_LEFT;
+    struct attempt_status status;
+    if (attempt_open(agentd, name, &dirs) &&
+        attempt_holder(&dirs, &holder, &pidfd, NULL) == ERR_OK && holder == ATTEMPT_NEVER_RAN &&
+        attempt_read_status(&dirs, &status, NULL) == ERR_NOT_FOUND)
+        (void)config_remove(agentd, name); /* making it anew tells */
+}
+
 static enum err make_dirs(const struct agentd *agentd, const char *name, struct attempt_dirs *out,
                           struct error *e)
 {
     struct attempt_paths paths;
     config_paths(agentd, name, &paths);
+    if (access(paths.disk, F_OK) == 0)
+        remove_leftover(agentd, name);
     if (mkdir(paths.disk, 0700) != 0)
         return err_errno(e, "make %s", paths.disk);
     /* The tenant's root passes through on its way to rootfs/, and can list nothing. */
@@ -326,6 +341,8 @@ enum err config_prepare(struct agentd *agentd, const struct grant *grant,
         rc = write_config(&draft, dirs, e);
     if (rc == ERR_OK)
         rc = write_spec(agentd, wanted, payload, &draft, dirs, e);
+    if (rc == ERR_OK)
+        rc = attempt_reserve(dirs, e);
     if (rc != ERR_OK)
         (void)config_remove(agentd, name); /* what is left is found at the next start */
     return rc;

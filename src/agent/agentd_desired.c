@@ -16,6 +16,7 @@ struct stamp_record {
     uint64_t check;
 };
 enum { STAMP_MAGIC = 0x4d544142 }; /* "BATM" */
+enum { AGAIN_FIRST_S = 2, AGAIN_MAX_S = 30 };
 static const uint8_t stamp_key[16] = "berth stamp    1";
 
 static uint64_t stamp_check(const struct stamp_record *record)
@@ -121,6 +122,24 @@ static uint32_t read_u32(const char *bytes)
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
+static void keep_payload(struct agentd *agentd, const struct grant_digest *digest, struct str bytes)
+{
+    struct payload_entry *entry = mem_new(1, sizeof(*entry) + bytes.size + 1);
+    entry->digest = *digest;
+    entry->size = bytes.size;
+    memcpy(entry->bytes, bytes.data, bytes.size);
+    vec_push(&agentd->payloads, entry);
+    id_map_put(&agentd->payload_of, digest_key(digest), entry);
+}
+
+void desired_keep_payload(struct agentd *agentd, struct str bytes)
+{
+    struct grant_digest digest;
+    agentd->crypto.sha256(agentd->crypto.self, bytes, &digest);
+    if (id_map_get(&agentd->payload_of, digest_key(&digest)) == NULL)
+        keep_payload(agentd, &digest, bytes);
+}
+
 /* Keeps the payloads that are needed. Nothing here is trusted: the digest in the grant decides. */
 static enum err take_payloads(struct agentd *agentd, const struct id_map *needed, struct str frames,
                               struct error *e)
@@ -137,14 +156,40 @@ static enum err take_payloads(struct agentd *agentd, const struct id_map *needed
         if (id_map_get(needed, digest_key(&digest)) == NULL ||
             id_map_get(&agentd->payload_of, digest_key(&digest)) != NULL)
             continue;
-        struct payload_entry *entry = mem_new(1, sizeof(*entry) + size + 1);
-        entry->digest = digest;
-        entry->size = size;
-        memcpy(entry->bytes, bytes.data, size);
-        vec_push(&agentd->payloads, entry);
-        id_map_put(&agentd->payload_of, digest_key(&digest), entry);
+        keep_payload(agentd, &digest, bytes);
     }
     return ERR_OK;
+}
+
+struct wanted *desired_wanted(const struct agentd *agentd, struct id allocation, uint32_t attempt)
+{
+    for (uint32_t i = 0; i < agentd->set.count; i++)
+        if (id_eq(agentd->set.grants[i].allocation, allocation) &&
+            agentd->set.grants[i].attempt == attempt)
+            return &agentd->wanted[i];
+    return NULL;
+}
+
+static void note_why(struct agentd *agentd, struct wanted *wanted, const char *why)
+{
+    ipc_text_set(wanted->why, why);
+    wanted->is_changed = true; /* the text, where the reason is the same */
+    agentd->is_dirty = true;
+}
+
+void desired_refuse(struct agentd *agentd, struct wanted *wanted, const char *why)
+{
+    wanted->ready.is_hopeless = true;
+    note_why(agentd, wanted, why);
+}
+
+void desired_put_off(struct agentd *agentd, struct wanted *wanted, const char *why)
+{
+    int64_t pause_s = MIN_OF((int64_t)AGAIN_FIRST_S << MIN_OF(wanted->tries, 8U), AGAIN_MAX_S);
+    wanted->tries++;
+    wanted->ready.again_at = mono_add_s(clock_boottime(), pause_s);
+    wanted->is_image_asked = wanted->is_upload_asked = false;
+    note_why(agentd, wanted, why);
 }
 
 /* What was found out about a grant stays true under a newer set. */
@@ -170,6 +215,20 @@ static void carry_notes(const struct agentd *agentd, const struct grant_set *set
     id_map_done(&before);
 }
 
+/* What is signed and yet cannot be is an end that the controller hears of. What runs goes on. */
+static void refuse_faults(struct agentd *agentd)
+{
+    for (uint32_t i = 0; i < agentd->set.fault_count; i++) {
+        const struct grant_fault *fault = &agentd->set.faults[i];
+        char id[ID_TEXT_MAX];
+        log_warning(
+            "a grant cannot be taken", LOG_STR("why", fault->text),
+            LOG_STR("allocation",
+                    id_text(ID_ALLOCATION, agentd->set.grants[fault->index].allocation, id)));
+        desired_refuse(agentd, &agentd->wanted[fault->index], fault->text);
+    }
+}
+
 static void adopt(struct agentd *agentd, struct grant_set *set)
 {
     struct wanted *wanted = mem_new(MAX_OF(set->count, 1U), sizeof(*wanted));
@@ -180,6 +239,8 @@ static void adopt(struct agentd *agentd, struct grant_set *set)
     agentd->wanted = wanted;
     agentd->has_set = true;
     set->grants = NULL;
+    set->faults = NULL;
+    refuse_faults(agentd);
 }
 
 static enum err judge(struct agentd *agentd, struct grant_set *set, struct str bytes,

@@ -50,8 +50,9 @@ bool import_find_upload(const struct agentd *agentd, const struct grant_digest *
            hex_decode(buf_str(&text), image->bytes, GRANT_DIGEST_SIZE);
 }
 
-/* The grants that wait for it never start: the controller hears why and decides what is next. */
-static void give_up(struct agentd *agentd, const struct ipc_image_ready *what, const char *why)
+/* What becomes of the grants that wait for it: never, or later again. */
+static void give_up(struct agentd *agentd, const struct ipc_image_ready *what, const char *why,
+                    enum ipc_image_state how)
 {
     for (uint32_t i = 0; i < agentd->set.count; i++) {
         const struct grant *grant = &agentd->set.grants[i];
@@ -61,10 +62,11 @@ static void give_up(struct agentd *agentd, const struct ipc_image_ready *what, c
             (is_image ? wanted->ready.has_image : wanted->ready.has_upload) ||
             !grant_digest_eq(is_image ? &grant->image : &grant->upload, &what->digest))
             continue;
-        wanted->ready.is_hopeless = true;
-        ipc_text_set(wanted->why, why);
+        if (how == IPC_IMAGE_NOT_NOW)
+            desired_put_off(agentd, wanted, why);
+        else
+            desired_refuse(agentd, wanted, why);
     }
-    agentd->is_dirty = true;
 }
 
 static void import_free(struct agentd *agentd, struct import *import)
@@ -100,7 +102,8 @@ static void import_ended(struct agentd *agentd, void *self, uint32_t events)
         log_info("unused images stay for now", LOG_STR("why", text));
     if (!is_gc && !is_good) {
         log_warning("an image cannot be imported", LOG_STR("error", text));
-        give_up(agentd, &import->what, text);
+        bool is_short = info.si_code == CLD_EXITED && info.si_status == IMAGES_NOT_NOW;
+        give_up(agentd, &import->what, text, is_short ? IPC_IMAGE_NOT_NOW : IPC_IMAGE_FAILED);
     }
     import_free(agentd, import);
     if (is_gc)
@@ -135,7 +138,7 @@ static enum err spawn_child(struct agentd *agentd, struct import *import, const 
         return rc;
     import->report_fd = fd_take(&report_read);
     import->child = (struct watch){ -1, import_ended, import };
-    return agentd_watch(agentd, &import->child, process.pidfd, e);
+    return agentd_watch_child(agentd, &import->child, process.pidfd, e);
 }
 
 static enum err spawn_import(struct agentd *agentd, struct import *import, struct error *e)
@@ -173,8 +176,8 @@ static bool is_running(const struct agentd *agentd, const struct ipc_image_ready
 
 void import_start(struct agentd *agentd, const struct ipc_image_ready *ready)
 {
-    if (ready->is_failed == 1) {
-        give_up(agentd, ready, ready->text);
+    if (ready->state != IPC_IMAGE_READY_NOW) {
+        give_up(agentd, ready, ready->text, (enum ipc_image_state)ready->state);
         return;
     }
     if (is_running(agentd, ready))
@@ -183,11 +186,12 @@ void import_start(struct agentd *agentd, const struct ipc_image_ready *ready)
     struct import *import = mem_new(1, sizeof(*import));
     *import = (struct import){ .child = { .fd = -1 }, .report_fd = -1, .what = *ready };
     vec_push(&agentd->imports, import);
-    enum err rc = agentd->imports.count > IMPORTS_MAX
-                      ? err_set(&e, ERR_LIMIT, "more than %d imports at once", IMPORTS_MAX)
-                      : spawn_import(agentd, import, &e);
+    bool is_full = agentd->imports.count > IMPORTS_MAX;
+    enum err rc = is_full ? err_set(&e, ERR_LIMIT, "%d images are imported first", IMPORTS_MAX)
+                          : spawn_import(agentd, import, &e);
     if (rc != ERR_OK) {
-        give_up(agentd, ready, e.text);
+        give_up(agentd, ready, e.text,
+                is_full || err_is_shortage(&e) ? IPC_IMAGE_NOT_NOW : IPC_IMAGE_FAILED);
         import_free(agentd, import);
     }
 }

@@ -9,11 +9,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/agentd.h"
@@ -34,16 +36,32 @@ enum {
     EVENTS_AT_ONCE = 256,
 };
 
-enum err agentd_watch(struct agentd *agentd, struct watch *watch, int fd, struct error *e)
+static enum err watch_add(struct agentd *agentd, struct watch *watch, int fd, struct error *e)
 {
     struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = watch } };
-    if (epoll_ctl(agentd->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-        enum err rc = err_errno(e, "watch a descriptor");
-        fd_close(fd);
-        return rc;
-    }
+    if (epoll_ctl(agentd->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return err_errno(e, "watch a descriptor");
     watch->fd = fd;
     return ERR_OK;
+}
+
+enum err agentd_watch(struct agentd *agentd, struct watch *watch, int fd, struct error *e)
+{
+    enum err rc = watch_add(agentd, watch, fd, e);
+    if (rc != ERR_OK)
+        fd_close(fd);
+    return rc;
+}
+
+enum err agentd_watch_child(struct agentd *agentd, struct watch *watch, int pidfd, struct error *e)
+{
+    enum err rc = watch_add(agentd, watch, pidfd, e);
+    if (rc != ERR_OK) {
+        (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0); /* it may have ended */
+        (void)waitid(P_PIDFD, (id_t)pidfd, &(siginfo_t){ 0 }, WEXITED);
+        fd_close(pidfd);
+    }
+    return rc;
 }
 
 void agentd_unwatch(struct agentd *agentd, struct watch *watch)
@@ -325,6 +343,8 @@ static void agentd_loop(struct agentd *agentd)
         if (!mono_before(clock_monotonic(), look_at)) {
             attempts_look(agentd);
             devices_look(agentd);
+            streams_look(agentd);
+            peer_look(agentd);
             images_collect(agentd);
             look_at = (struct mono){ clock_monotonic().ns + LOOK_EVERY_MS * NS_PER_MS };
         }

@@ -53,7 +53,7 @@ void peer_reap(struct agentd *agentd)
     agentd->gone.count = 0; /* absent from the next full set */
 }
 
-/* ERR_UNAVAILABLE: no room now. Any other failure has dropped the peer. */
+/* ERR_UNAVAILABLE: no room now; ERR_LIMIT: not with descriptors. Any other failure has dropped the peer. */
 static enum err put(struct agentd *agentd, enum ipc_tag tag, void *message,
                     const struct fd_pass *fds)
 {
@@ -62,6 +62,8 @@ static enum err put(struct agentd *agentd, enum ipc_tag tag, void *message,
     struct error e = { 0 };
     enum err rc = ipc_send(agentd->peer.fd, tag, message, fds != NULL ? fds->fds : NULL,
                            fds != NULL ? fds->count : 0, &e);
+    if (rc == ERR_LIMIT)
+        return rc; /* the next flush is in a second at the latest */
     if (rc == ERR_OK) {
         agentd->blocked_at = (struct mono){ 0 };
         return rc;
@@ -86,7 +88,8 @@ void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct fd
     }
     if (!has_peer(agentd))
         return;
-    if (agentd->outgoing.count == 0 && put(agentd, tag, message, &owned) != ERR_UNAVAILABLE)
+    enum err rc = agentd->outgoing.count == 0 ? put(agentd, tag, message, &owned) : ERR_UNAVAILABLE;
+    if (rc != ERR_UNAVAILABLE && rc != ERR_LIMIT)
         return;
     if (agentd->outgoing.count >= OUTGOING_MAX) {
         peer_drop(agentd, "it asks more than it reads");
@@ -311,8 +314,8 @@ static bool offer_log(struct agentd *agentd, struct attempt *attempt)
     if (attempt_open(agentd, attempt->name, &dirs))
         fds.fds[0] = openat(dirs.disk, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fds.fds[0] < 0 || fstat(fds.fds[0], &st) != 0) {
-        log_warning("a log cannot be opened", LOG_STR("attempt", attempt->name));
-        attempt->has_log = false;
+        attempt->has_log =
+            dirs.disk < 0 || errno != ENOENT; /* what is short now may be had later */
         return true;
     }
     struct ipc_log_ready ready = {
@@ -343,7 +346,8 @@ static bool ask_images(struct agentd *agentd)
     for (uint32_t i = 0; i < agentd->set.count; i++) {
         const struct grant *grant = &agentd->set.grants[i];
         struct wanted *wanted = &agentd->wanted[i];
-        if (!is_wanted_shown(agentd, i) || wanted->noted != REC_WAIT)
+        if (!is_wanted_shown(agentd, i) || wanted->noted != REC_WAIT ||
+            mono_before(clock_boottime(), wanted->ready.again_at))
             continue;
         if (!wanted->ready.has_image && !wanted->is_image_asked &&
             !grant_digest_is_none(&grant->image)) {
@@ -411,6 +415,9 @@ static enum err take(struct agentd *agentd, const union ipc_message *m, struct e
         return ERR_OK;
     case IPC_LOG_ACK:
         attempts_log_ack(agentd, &m->log_ack);
+        return ERR_OK;
+    case IPC_LOG_AGAIN:
+        attempts_log_again(agentd, &m->log_again);
         return ERR_OK;
     case IPC_IMAGE_READY:
         import_start(agentd, &m->image_ready);
@@ -483,6 +490,19 @@ static void forget_what_was_told(struct agentd *agentd)
     agentd->blocked_at = (struct mono){ 0 };
 }
 
+static void listen_for(struct agentd *agentd, uint32_t events)
+{
+    struct epoll_event event = { events, { .ptr = &agentd->listener } };
+    (void)epoll_ctl(agentd->epoll_fd, EPOLL_CTL_MOD, agentd->listener.fd, &event); /* it is there */
+    agentd->is_deaf = events == 0;
+}
+
+void peer_look(struct agentd *agentd)
+{
+    if (agentd->is_deaf)
+        listen_for(agentd, EPOLLIN);
+}
+
 static void listener_ready(struct agentd *agentd, void *self, uint32_t events)
 {
     (void)self;
@@ -493,6 +513,8 @@ static void listener_ready(struct agentd *agentd, void *self, uint32_t events)
     if (rc != ERR_OK) {
         if (rc != ERR_UNAVAILABLE)
             log_warning("a connection was refused", LOG_ERR(&e));
+        if (err_is_shortage(&e))
+            listen_for(agentd, 0); /* it waits there, and would wake us again and again */
         return;
     }
     peer_drop(agentd, "a new connection takes its place");

@@ -3,8 +3,8 @@
  * does for a start, so where nothing is starting one is made ahead; work that comes alone finds it
  * waiting. In a burst there is none, and each shim is spawned for its attempt: the sum is the same.
  *
- * It waits on a socket for an order (shim.h) and ends when that closes, so it does not outlive an agentd
- * that has given it nothing to do.
+ * It waits on a socket for an order (shim.h) and ends when that closes, or with agentd, until it has signed
+ * for an attempt. Whether it does so at all nobody waits for long: see look_at_shim.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -54,9 +54,12 @@ static enum err spawn(struct agentd *agentd, struct spare *out, struct error *e)
     const char *const argv[] = { agentd->options.shim, "spare", paths.disk, paths.run, NULL };
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     const int fds[] = { -1, -1, STDERR_FILENO, theirs };
-    const struct process_spec spec = {
-        .argv = argv, .env = env, .fds = fds, .fd_count = COUNT_OF(fds), .is_group_leader = true
-    };
+    const struct process_spec spec = { .argv = argv,
+                                       .env = env,
+                                       .fds = fds,
+                                       .fd_count = COUNT_OF(fds),
+                                       .is_group_leader = true,
+                                       .dies_with_us = true };
     enum err rc = process_spawn(&spec, &out->process, e);
     if (rc == ERR_OK)
         out->socket = fd_take(&ours);

@@ -23,7 +23,12 @@
 #include "os/process.h"
 #include "os/random.h"
 
-enum { NAME_SIZE = 32, TICKETS_KEPT = 4096 };
+enum {
+    NAME_SIZE = 32,
+    TICKETS_KEPT = 4096,
+    OPEN_MAX_S = 180, /* for a helper to say how it went: the runtime has two minutes */
+    END_MAX_S = 30,   /* for one that was asked to end */
+};
 
 enum stream_kind { STREAM_COMMAND, STREAM_TERMINAL, STREAM_TREE };
 
@@ -41,6 +46,7 @@ struct stream {
     struct fd_pass ours;  /* the network half's ends, until it gets them */
     struct shim_exec_report end;
     bool has_end;
+    struct mono give_up_at; /* its helper has to do something until then; 0: it has all the time */
 };
 
 static struct stream *find(const struct agentd *agentd, uint64_t id)
@@ -95,6 +101,18 @@ static void tell_end(struct agentd *agentd, const struct stream *stream)
     peer_send(agentd, IPC_EXEC_EXITED, &exited, NULL);
 }
 
+static const char no_descriptors[] = "the node is out of descriptors; try again in a while";
+
+/* A command's helper sees it and kills the command; its end is reported as any other. */
+static void end_stream(struct stream *stream)
+{
+    if (stream->kind == STREAM_TREE && stream->child.fd >= 0)
+        (void)pidfd_send_signal(stream->child.fd, SIGKILL, NULL, 0); /* it may have ended */
+    else if (stream->control.fd >= 0)
+        (void)shutdown(stream->control.fd, SHUT_WR);
+    stream->give_up_at = mono_add_s(clock_monotonic(), END_MAX_S);
+}
+
 /* The terminal's master stays here a second time, for EXEC_RESIZE. */
 static void take_master(struct stream *stream, int fd)
 {
@@ -122,6 +140,13 @@ static void take_report(struct agentd *agentd, struct stream *stream,
         take_master(stream, fd);
     stream->is_opened = true;
     stream->is_running = report->code == ERR_OK;
+    stream->give_up_at = (struct mono){ 0 };
+    if (stream->is_running && stream->ours.count == 0) { /* its terminal found no descriptor here */
+        stream->is_running = false;
+        end_stream(stream);
+        tell_opened(agentd, stream->id, stream->kind, ERR_UNAVAILABLE, no_descriptors, NULL);
+        return;
+    }
     if (!stream->is_running)
         fd_pass_done(&stream->ours);
     tell_opened(agentd, stream->id, stream->kind, (enum err)report->code, report->text,
@@ -200,8 +225,13 @@ static enum err spawn(struct agentd *agentd, struct stream *stream, const struct
         return rc;
     stream->control = (struct watch){ -1, control_ready, stream };
     stream->child = (struct watch){ -1, child_ended, stream };
-    rc = agentd_watch(agentd, &stream->child, process.pidfd, e);
-    return rc == ERR_OK ? agentd_watch(agentd, &stream->control, fd_take(&ours), e) : rc;
+    stream->give_up_at = mono_add_s(clock_monotonic(), OPEN_MAX_S);
+    rc = agentd_watch_child(agentd, &stream->child, process.pidfd, e);
+    if (rc == ERR_OK)
+        rc = agentd_watch(agentd, &stream->control, fd_take(&ours), e);
+    if (rc != ERR_OK && stream->child.fd >= 0)
+        (void)pidfd_send_signal(stream->child.fd, SIGKILL, NULL, 0); /* nobody would hear it */
+    return rc;
 }
 
 /*
@@ -461,15 +491,6 @@ void stream_resize(struct agentd *agentd, const struct ipc_exec_resize *resize)
                     &size); /* a terminal of the wrong size still works */
 }
 
-/* A command's helper sees it and kills the command; its end is reported as any other. */
-static void end_stream(struct stream *stream)
-{
-    if (stream->kind == STREAM_TREE && stream->child.fd >= 0)
-        (void)pidfd_send_signal(stream->child.fd, SIGKILL, NULL, 0); /* it may have ended */
-    else if (stream->control.fd >= 0)
-        (void)shutdown(stream->control.fd, SHUT_WR);
-}
-
 void stream_close(struct agentd *agentd, uint64_t id)
 {
     struct stream *stream = find(agentd, id);
@@ -484,6 +505,21 @@ void streams_disconnect(struct agentd *agentd)
         stream->is_silent = true;
         fd_pass_done(&stream->ours);
         end_stream(stream);
+    }
+}
+
+/* A helper that is stopped, traced or lost in the kernel answers nobody: its end does. */
+void streams_look(struct agentd *agentd)
+{
+    for (size_t i = 0; i < agentd->streams.count; i++) {
+        struct stream *stream = agentd->streams.items[i];
+        if (stream->give_up_at.ns == 0 || stream->child.fd < 0 ||
+            mono_before(clock_monotonic(), stream->give_up_at))
+            continue;
+        log_error("the helper of a command or copy does not answer and is killed");
+        (void)pidfd_send_signal(stream->child.fd, SIGKILL, NULL,
+                                0); /* its end is told as others are */
+        stream->give_up_at = mono_add_s(clock_monotonic(), END_MAX_S);
     }
 }
 

@@ -80,13 +80,15 @@ static enum err replace(int dir_fd, const char *name, struct str bytes, enum dur
 {
     char temporary[ATTEMPT_PATH_MAX];
     (void)snprintf(temporary, sizeof(temporary), "%s.new", name);
-    AUTO(fd)
-    int fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* Not truncated before, for what is there may be all the room there is. */
+    AUTO(fd) int fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_errno(e, "create %s", temporary);
     enum err rc = fd_write_full(fd, bytes.data, bytes.size, e);
     if (rc != ERR_OK)
         return err_wrap(e, rc, "write %s", temporary);
+    if (ftruncate(fd, (off_t)bytes.size) != 0)
+        return err_errno(e, "cut %s", temporary);
     if (durability == DURABLE && fdatasync(fd) != 0)
         return err_errno(e, "sync %s", temporary);
     if (renameat(dir_fd, temporary, dir_fd, name) != 0)
@@ -205,8 +207,31 @@ enum err attempt_write_status(const struct attempt_dirs *dirs, struct attempt_st
 {
     struct record record = { status, sizeof(*status), STATUS_MAGIC };
     bool is_end = status->state == ATTEMPT_EXITED;
-    return record_write(is_end ? dirs->disk : dirs->run, "status", &record,
-                        is_end ? DURABLE : VOLATILE, e);
+    enum err rc =
+        is_end ? record_write(dirs->disk, "status", &record, DURABLE, e) : ERR_UNAVAILABLE;
+    return rc == ERR_OK || dirs->run < 0 ? rc
+                                         : record_write(dirs->run, "status", &record, VOLATILE, e);
+}
+
+enum err attempt_reserve(const struct attempt_dirs *dirs, struct error *e)
+{
+    static const char zeros[MAX_OF(sizeof(struct attempt_status), sizeof(struct attempt_stop))];
+    const struct {
+        int dir_fd;
+        const char *name;
+        size_t size;
+    } rooms[] = {
+        { dirs->disk, "status.new", sizeof(struct attempt_status) },
+        { dirs->run, "status.new", sizeof(struct attempt_status) },
+        { dirs->run, "stop.new", sizeof(struct attempt_stop) },
+    };
+    for (size_t i = 0; i < COUNT_OF(rooms); i++) {
+        enum err rc = attempt_write_file(rooms[i].dir_fd, rooms[i].name,
+                                         (struct str){ zeros, rooms[i].size }, e);
+        if (rc != ERR_OK)
+            return rc;
+    }
+    return ERR_OK;
 }
 
 enum err attempt_read_stop(const struct attempt_dirs *dirs, struct attempt_stop *out,
@@ -293,6 +318,11 @@ enum err attempt_lock_sign(int lock_fd, pid_t pid, struct error *e)
     if (pwrite(lock_fd, text, (size_t)size, 0) != size)
         return err_errno(e, "sign the lock");
     return ERR_OK;
+}
+
+enum err attempt_lock_unsign(int lock_fd, struct error *e)
+{
+    return ftruncate(lock_fd, 0) == 0 ? ERR_OK : err_errno(e, "take the signature back");
 }
 
 /* A shared lock that is refused means that the shim lives; one that is had is given back at once. */

@@ -12,6 +12,9 @@
  *     lock      locked (flock) by the shim as long as it lives; holds its pid as text
  *     status    struct attempt_status while it runs
  *     stop      struct attempt_stop, written by agentd: the work is to end
+ *     why       text: nothing was begun, for something was short
+ *   "status.new" and "stop.new" are there from the beginning, so that there is room for the end and for an
+ *   order to stop on the fullest disk.
  *
  * Files are the state, a signal or a datagram is only a hint to look again. So either side can be killed
  * at any moment and started again, and a new version of one side reads what an older one wrote: every
@@ -32,6 +35,9 @@ enum {
     ATTEMPT_NAME_MAX = 48, /* "alc_... .4294967295" with its NUL */
     ATTEMPT_VERSION = 1,
 };
+
+/* In memory: why a shim gave up before it began anything, as text. */
+#define ATTEMPT_WHY_NAME "why"
 
 /* What the shim needs to know. Times are CLOCK_BOOTTIME of the boot it was written in. */
 struct attempt_spec {
@@ -131,7 +137,11 @@ MUST_CHECK enum err attempt_write_spec(const struct attempt_dirs *dirs, struct a
  * temporary name: that counts too. */
 MUST_CHECK enum err attempt_read_status(const struct attempt_dirs *dirs, struct attempt_status *out,
                                         struct error *e);
-/* ATTEMPT_EXITED goes to the disk and is synced, the other states into memory. */
+/* Takes the room that the end, and an order to stop, will need. */
+MUST_CHECK enum err attempt_reserve(const struct attempt_dirs *dirs, struct error *e);
+
+/* ATTEMPT_EXITED goes to the disk and is synced, the other states into memory; so does the end where the
+ * disk takes nothing: better known for as long as the machine runs than not at all. */
 MUST_CHECK enum err attempt_write_status(const struct attempt_dirs *dirs,
                                          struct attempt_status *status, struct error *e);
 MUST_CHECK enum err attempt_read_stop(const struct attempt_dirs *dirs, struct attempt_stop *out,
@@ -149,8 +159,10 @@ MUST_CHECK enum err attempt_write_file(int dir_fd, const char *name, struct str 
 MUST_CHECK enum err attempt_read_file(int dir_fd, const char *name, size_t max, struct buf *out,
                                       struct error *e);
 
-/* The shim's side of the lock file it inherited: writes its pid there. */
+/* The shim's side of the lock file it inherited: writes its pid there, before it begins anything. */
 MUST_CHECK enum err attempt_lock_sign(int lock_fd, pid_t pid, struct error *e);
+/* Takes that back when nothing was begun: it may be started again. */
+MUST_CHECK enum err attempt_lock_unsign(int lock_fd, struct error *e);
 
 enum attempt_holder {
     ATTEMPT_NEVER_RAN, /* in this boot: nobody has signed, nobody holds it */

@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     enum err rc = is_gc ? run_gc(argc, argv, &is_over, &e) : run_import(argv, is_upload, &e);
     if (rc != ERR_OK) {
         (void)fputs(e.text, stdout);
-        return EXIT_FAILURE;
+        return err_is_shortage(&e) ? IMAGES_NOT_NOW : EXIT_FAILURE;
     }
     return is_over ? IMAGES_STORE_IS_OVER : EXIT_SUCCESS;
 }

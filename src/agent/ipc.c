@@ -74,16 +74,24 @@ static enum err check_log_ack(const union ipc_message *m, struct error *e)
     return ERR_OK;
 }
 
+static enum err check_log_again(const union ipc_message *m, struct error *e)
+{
+    FIELD(!id_is_none(m->log_again.allocation), "allocation");
+    FIELD(m->log_again.attempt >= 1, "attempt");
+    FIELD(m->log_again.unused == 0, "unused");
+    return ERR_OK;
+}
+
 static enum err check_image_ready(const union ipc_message *m, struct error *e)
 {
     const struct ipc_image_ready *r = &m->image_ready;
     FIELD(!grant_digest_is_none(&r->digest), "digest");
     FIELD(r->kind < IPC_IMAGE_KIND_COUNT, "kind");
-    FIELD(r->is_failed <= 1, "is_failed");
+    FIELD(r->state < IPC_IMAGE_STATE_COUNT, "state");
     FIELD(!id_is_none(r->tenant), "tenant");
     FIELD_TEXT(r->path);
     FIELD_TEXT(r->text);
-    FIELD((r->path[0] == '/') == (r->is_failed == 0), "path");
+    FIELD((r->path[0] == '/') == (r->state == IPC_IMAGE_READY_NOW), "path");
     return ERR_OK;
 }
 
@@ -265,6 +273,7 @@ static const struct ipc_row rows[IPC_TAG_END] = {
     [IPC_EXEC_EXITED]    = { "exec_exited",    sizeof(struct ipc_exec_exited),    IPC_UP,   NO_FD, check_exec_exited },
     [IPC_TREE_OPENED]    = { "tree_opened",    sizeof(struct ipc_tree_opened),    IPC_UP,   NO_FD | ONE_FD, check_tree_opened },
     [IPC_TREE_DONE]      = { "tree_done",      sizeof(struct ipc_tree_done),      IPC_UP,   NO_FD, check_tree_done },
+    [IPC_LOG_AGAIN]      = { "log_again",      sizeof(struct ipc_log_again),      IPC_DOWN, NO_FD, check_log_again },
     [IPC_CHALLENGE]      = { "challenge",      sizeof(struct ipc_challenge),      IPC_UP,   NO_FD, check_challenge },
 };
 /* clang-format on */
@@ -396,6 +405,8 @@ enum err ipc_send(int fd, enum ipc_tag tag, void *message, const int *fds, size_
     if (errno == EAGAIN || errno == ENOBUFS)
         return err_set(e, ERR_UNAVAILABLE,
                        "the other side does not read; try again when the socket is writable");
+    if (errno == ETOOMANYREFS)
+        return err_set(e, ERR_LIMIT, "too many descriptors are on their way; try again in a while");
     return err_errno(e, "send %s", ipc_name((uint32_t)tag));
 }
 

@@ -23,7 +23,8 @@
  * (wire/grant.h) followed by payloads, each as a u32 length (little-endian) and its bytes, in any
  * order. agentd finds a payload by its digest. A payload is needed until its allocation has been
  * observed in a state other than IPC_WAITING; sending it again is harmless. A grant whose payload is
- * missing is observed as IPC_WAITING with the reason "payload is missing".
+ * missing is observed as IPC_WAITING with the reason "payload is missing". A set that could not be accepted
+ * because of this node (ERR_IO, ERR_UNAVAILABLE), as when its disk is full, is sent again in a while.
  *
  * Observed sets: IPC_WAITING entries are grants that cannot start yet, with the reason. An exited
  * attempt is reported until it leaves the desired set and its log is acknowledged (LOG_ACK with
@@ -34,7 +35,9 @@
  * half reads it by pread from where it left off, whenever its size grew: look every 250 ms while
  * the attempt runs, or on the next LOG_READY, which comes without a descriptor when the attempt has
  * ended (is_complete: not a byte follows). What the controller has stored is told by LOG_ACK, which
- * frees the space in the spool; offsets are of the spool's file and stay valid.
+ * frees the space in the spool; offsets are of the spool's file and stay valid. A network half that has no
+ * descriptor left loses those that come with a message, and knows it: it asks for the spool with LOG_AGAIN
+ * once a second, and ends a command or tree whose descriptors it lost.
  *
  * Commands: EXEC_OPEN carries a signed ticket and its payload. EXEC_OPENED answers with descriptors,
  * which are the network half's: a terminal's master (is_tty: one), or stdin's write end, stdout's and
@@ -97,6 +100,8 @@ enum ipc_tag {
     IPC_TREE_OPENED,
     IPC_TREE_DONE,
     IPC_CHALLENGE,
+    /* down, and later than the others */
+    IPC_LOG_AGAIN,
     IPC_TAG_END
 };
 
@@ -139,6 +144,14 @@ struct ipc_log_ack {
     uint64_t offset;   /* of the spool: everything before it is stored */
 };
 
+/* The spool's descriptor did not arrive: LOG_READY is wanted again, with it. */
+struct ipc_log_again {
+    struct ipc_header header;
+    struct id allocation;
+    uint32_t attempt;
+    uint32_t unused;
+};
+
 enum ipc_image_kind { IPC_IMAGE, IPC_UPLOAD, IPC_IMAGE_KIND_COUNT };
 
 /*
@@ -146,14 +159,21 @@ enum ipc_image_kind { IPC_IMAGE, IPC_UPLOAD, IPC_IMAGE_KIND_COUNT };
  * agentd imports it in a child, reading every byte once and checking the digest. The path may go when
  * OBSERVED shows the allocation past IPC_WAITING, or NEED_IMAGE asks again.
  */
+enum ipc_image_state {
+    IPC_IMAGE_READY_NOW,
+    IPC_IMAGE_FAILED,  /* it cannot be had: the grants that wait for it fail */
+    IPC_IMAGE_NOT_NOW, /* this node is short of something: they wait, and it is asked for again */
+    IPC_IMAGE_STATE_COUNT
+};
+
 struct ipc_image_ready {
     struct ipc_header header;
     struct grant_digest digest;
-    uint32_t kind;      /* enum ipc_image_kind */
-    uint32_t is_failed; /* 1: it cannot be had; the grants that wait fail with `text` */
+    uint32_t kind;  /* enum ipc_image_kind */
+    uint32_t state; /* enum ipc_image_state */
     struct id tenant;
-    char path[IPC_PATH_MAX]; /* absolute; empty with is_failed */
-    char text[IPC_TEXT_MAX]; /* why it failed */
+    char path[IPC_PATH_MAX]; /* absolute; empty unless READY_NOW */
+    char text[IPC_TEXT_MAX]; /* why it is not here */
 };
 
 struct ipc_inventory_get {
@@ -378,6 +398,7 @@ union ipc_message {
     struct ipc_tree_opened tree_opened;
     struct ipc_tree_done tree_done;
     struct ipc_challenge challenge;
+    struct ipc_log_again log_again;
 };
 
 /* Bytes of a message of this tag; 0: no such tag. */

@@ -128,14 +128,17 @@ static void fetch_ready(struct fetch *fetch)
     progress_send(fetch, IMAGE_UNPACKING, "");
 }
 
-static void fetch_failed(struct fetch *fetch, const char *why)
+static void fetch_failed(struct fetch *fetch, const struct error *why)
 {
     struct ipc_image_ready ready = {
-        .digest = fetch->digest, .kind = fetch->kind, .is_failed = 1, .tenant = fetch->tenant
+        .digest = fetch->digest,
+        .kind = fetch->kind,
+        .state = err_is_shortage(why) ? IPC_IMAGE_NOT_NOW : IPC_IMAGE_FAILED,
+        .tenant = fetch->tenant,
     };
-    (void)snprintf(ready.text, sizeof(ready.text), "%s", why);
-    log_warning("an image or upload cannot be fetched", LOG_STR("why", why));
-    progress_send(fetch, IMAGE_FAILED, why);
+    ipc_text_set(ready.text, why->text);
+    log_warning("an image or upload cannot be fetched", LOG_STR("why", why->text));
+    progress_send(fetch, IMAGE_FAILED, why->text);
     fetch_clean(fetch);
     fetch->state = FETCH_READY;
     fetch->ready_at = clock_monotonic();
@@ -174,8 +177,11 @@ static enum err entry_write(struct archive *archive, int dir, const char *name, 
     AUTO(fd) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_errno(e, "%s", name);
-    return archive_read_data_into_fd(archive, fd) == ARCHIVE_OK
-               ? ERR_OK
+    if (archive_read_data_into_fd(archive, fd) == ARCHIVE_OK)
+        return ERR_OK;
+    errno = archive_errno(archive);
+    return errno == ENOSPC || errno == EDQUOT
+               ? err_errno(e, "write %s", name)
                : err_set(e, ERR_INVALID, "the archive is damaged at %s", name);
 }
 
@@ -251,7 +257,7 @@ static void extraction_done(void *arg)
         if (extraction->rc == ERR_OK)
             fetch_ready(fetch);
         else
-            fetch_failed(fetch, extraction->error.text);
+            fetch_failed(fetch, &extraction->error);
     }
     mem_free(extraction);
 }
@@ -285,7 +291,7 @@ static void blob_on_data(struct link_stream *stream, struct str bytes, void *arg
     struct fetch *fetch = arg;
     struct error e = { 0 };
     if (fd_write_full(fetch->fd, bytes.data, bytes.size, &e) != ERR_OK) {
-        fetch_failed(fetch, e.text);
+        fetch_failed(fetch, &e);
         return;
     }
     fetch->offset += bytes.size;
@@ -305,8 +311,9 @@ static void blob_on_close(struct link_stream *stream, uint32_t code, struct str 
         fetch->state = FETCH_ASKED; /* goes on at the same offset when the controller is back */
         return;
     }
-    AUTO(arena) struct arena arena = { 0 };
-    fetch_failed(fetch, arena_format(&arena, "the controller refuses: %.*s", STR_ARG(text)));
+    struct error e = { 0 };
+    (void)err_set(&e, ERR_DENIED, "the controller refuses: %.*s", STR_ARG(text));
+    fetch_failed(fetch, &e);
 }
 
 static const struct link_stream_events blob_events = {
@@ -330,7 +337,7 @@ static void blob_open(struct fetch *fetch, const struct digest *digest)
     enum err rc = fetch->fd < 0 ? err_errno(&e, "%s", fetch->file)
                                 : stream_header_encode(&header, &bytes, &e);
     if (rc != ERR_OK) {
-        fetch_failed(fetch, e.text);
+        fetch_failed(fetch, &e);
         return;
     }
     fetch->stream = link_stream_open(network->link, buf_str(&bytes), &blob_events, fetch);
@@ -361,7 +368,7 @@ static void on_pull_ready(struct loop_watch *watch, uint32_t events)
     if (rc == ERR_OK)
         fetch_ready(fetch);
     else
-        fetch_failed(fetch, e.text);
+        fetch_failed(fetch, &e);
 }
 
 /*
@@ -398,7 +405,7 @@ static void pull_start(struct fetch *fetch, const struct image_source_message *s
         fetch->is_pull_watched = rc == ERR_OK;
     }
     if (rc != ERR_OK) {
-        fetch_failed(fetch, e.text);
+        fetch_failed(fetch, &e);
         return;
     }
     fetch->state = FETCH_PULLING;
@@ -472,13 +479,14 @@ void net_fetches_source(struct net_fetches *fetches, const struct image_source_m
             memcmp(f->digest.bytes, source->manifest.bytes, sizeof(f->digest.bytes)) != 0)
             continue;
         f->total = source->size_bytes;
-        AUTO(arena) struct arena arena = { 0 };
+        struct error e = { 0 };
+        (void)err_set(&e, ERR_NOT_FOUND, "%.*s", STR_ARG(source->detail));
         if (source->kind == IMAGE_SOURCE_BLOB)
             blob_open(f, &source->blob);
         else if (source->kind == IMAGE_SOURCE_REGISTRY)
             pull_start(f, source);
         else
-            fetch_failed(f, str_c(&arena, source->detail));
+            fetch_failed(f, &e);
     }
     on_progress(fetches);
 }

@@ -8,7 +8,7 @@
 #include "os/fd.h"
 #include "os/log.h"
 
-enum { IPC_RETRY_MS = 500, MESSAGES_AT_ONCE = 64 };
+enum { IPC_RETRY_MS = 500, MESSAGES_AT_ONCE = 64, DESIRED_AGAIN_MS = 5000 };
 
 static void ipc_lost(struct network *network, const char *why)
 {
@@ -109,12 +109,23 @@ void net_ipc_desired(struct network *network, struct str bytes)
     desired_push(network);
 }
 
+/* It was not the set that was wrong: what was short may be there by now. */
+void net_ipc_desired_again(void *arg)
+{
+    struct network *network = arg;
+    network->desired_sent = network->desired_set_bytes > 0 ? 0 : SIZE_MAX;
+    network->is_desired_begun = false;
+    desired_push(network);
+}
+
 /* What the other half has accepted it holds to, whether or not something was to be done for it. */
 static void on_desired_result(struct network *network, const struct ipc_desired_result *result)
 {
     if (result->code != ERR_OK) {
         log_warning("a desired set was refused", LOG_STR("why", result->text),
                     LOG_INT("generation", result->generation));
+        if (result->code == ERR_IO || result->code == ERR_UNAVAILABLE)
+            network_timer_in_ms(network, &network->desired_again, DESIRED_AGAIN_MS);
         return;
     }
     network->agentd.epoch = result->epoch;
@@ -154,8 +165,7 @@ static void on_ipc_message(struct network *network, const union ipc_message *mes
         net_fetches_need(network->fetches, &message->need_image);
         break;
     case IPC_LOG_READY:
-        net_logs_ready(network->logs, &message->log_ready,
-                       fds->count > 0 ? fd_take(&fds->fds[0]) : -1);
+        net_logs_ready(network->logs, &message->log_ready, fds);
         break;
     case IPC_EXEC_OPENED:
     case IPC_EXEC_EXITED:
@@ -168,6 +178,7 @@ static void on_ipc_message(struct network *network, const union ipc_message *mes
     case IPC_DESIRED_END:
     case IPC_CONTACT:
     case IPC_LOG_ACK:
+    case IPC_LOG_AGAIN:
     case IPC_IMAGE_READY:
     case IPC_INVENTORY_GET:
     case IPC_EXEC_OPEN:

@@ -16,7 +16,7 @@ struct net_log {
     struct net_logs *logs;
     struct id allocation;
     uint32_t attempt;
-    int fd;           /* owned */
+    int fd;           /* owned; -1: it was lost on its way, and is asked for again */
     uint64_t size;    /* known to be there */
     uint64_t shipped; /* written into the stream */
     uint64_t acked;   /* stored by the controller */
@@ -123,7 +123,7 @@ static bool log_open_stream(struct net_log *log)
 static void log_push(struct net_log *log)
 {
     static char chunk[CHUNK]; /* one thread */
-    if (log->shipped >= log->size && log->stream == NULL)
+    if (log->fd < 0 || (log->shipped >= log->size && log->stream == NULL))
         return;
     if (log->stream == NULL && !log_open_stream(log))
         return;
@@ -166,12 +166,23 @@ static void on_look(void *arg)
         timer_in_ms(logs, &logs->look, LOOK_MS);
 }
 
+/* There was no descriptor left for them. */
+static void ask_again(struct net_logs *logs)
+{
+    for (struct net_log *l = logs->first; l != NULL; l = l->next) {
+        struct ipc_log_again again = { .allocation = l->allocation, .attempt = l->attempt };
+        if (l->fd < 0 && !network_send_down(logs->network, IPC_LOG_AGAIN, &again))
+            return; /* in a second, as all of them */
+    }
+}
+
 static void on_offer(void *arg)
 {
     struct net_logs *logs = arg;
     static struct log_position positions[OFFER_MAX]; /* one thread */
     struct log_message offer = { .logs = { positions, 0 } };
     logs->is_offer_soon = false;
+    ask_again(logs);
     for (struct net_log *l = logs->first; l != NULL && offer.logs.count < OFFER_MAX; l = l->next) {
         bool is_shipped = l->shipped >= l->size && l->stream == NULL;
         if (!l->is_offer_due && !(l->is_complete && is_shipped))
@@ -190,10 +201,11 @@ static void on_offer(void *arg)
         timer_in_ms(logs, &logs->offer, OFFER_MS);
 }
 
-void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, int fd)
+void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, struct fd_pass *fds)
 {
     struct net_log *log = log_find(logs, ready->allocation, ready->attempt);
-    if (log == NULL && fd < 0)
+    int fd = fds->count > 0 ? fd_take(&fds->fds[0]) : -1;
+    if (log == NULL && fd < 0 && !fds->is_cut)
         return; /* stored whole already: its final acknowledgement is on its way */
     if (log == NULL) {
         log = mem_new(1, sizeof(*log));

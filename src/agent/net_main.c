@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -222,6 +223,18 @@ static void on_signal(struct loop_watch *watch, uint32_t events)
         network_stop(watch->arg);
 }
 
+/* Spools and streams of a full node are more than the usual limit lets through. */
+static enum err raise_limit(struct error *e)
+{
+    struct rlimit limit = { 0 };
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return err_errno(e, "read the limit of open files");
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0
+               ? ERR_OK
+               : err_errno(e, "raise the limit of open files to its maximum");
+}
+
 static enum err run_network(struct arguments *arguments, struct error *e)
 {
     const struct network_options options = { .state_dir = arguments->state_dir,
@@ -241,7 +254,9 @@ static enum err run_network(struct arguments *arguments, struct error *e)
     if (fd < 0)
         return err_errno(e, "signalfd");
     AUTO(network) struct network *network = NULL;
-    enum err rc = network_open(&options, &network, e);
+    enum err rc = raise_limit(e);
+    if (rc == ERR_OK)
+        rc = network_open(&options, &network, e);
     if (rc != ERR_OK)
         return rc;
     struct loop_watch watch = {

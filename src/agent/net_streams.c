@@ -162,7 +162,8 @@ static void on_end_ready(struct loop_watch *watch, uint32_t events)
         end_read(end);
 }
 
-static void end_take(struct tunnel *tunnel, struct pipe_end *end, enum stream_channel channel,
+/* False: it cannot be served. */
+static bool end_take(struct tunnel *tunnel, struct pipe_end *end, enum stream_channel channel,
                      int fd)
 {
     struct error e = { 0 };
@@ -179,6 +180,7 @@ static void end_take(struct tunnel *tunnel, struct pipe_end *end, enum stream_ch
         log_error("a command's descriptor cannot be watched", LOG_ERR(&e));
         end_close(end);
     }
+    return end->is_watched;
 }
 
 /* ---- the end ---------------------------------------------------------------------------------- */
@@ -379,34 +381,50 @@ static struct tunnel *tunnel_find(struct net_streams *streams, uint64_t number)
     return NULL;
 }
 
+/* It runs, and nobody could hear it. */
+static void tunnel_give_up(struct tunnel *tunnel)
+{
+    struct ipc_exec_close close = { .stream = tunnel->number };
+    (void)network_send_down(tunnel->streams->network, IPC_EXEC_CLOSE, &close); /* or it ended */
+    tunnel_fail(tunnel, "the node is out of descriptors; try again in a while");
+}
+
+/* Each of `count` descriptors to its end, in the order of ipc.h. */
+static void take_ends(struct tunnel *tunnel, struct fd_pass *fds, size_t count,
+                      struct pipe_end *const ends[], const enum stream_channel channels[])
+{
+    bool is_good = fds->count == count;
+    for (size_t i = 0; i < count && is_good; i++)
+        is_good = end_take(tunnel, ends[i], channels[i], fd_take(&fds->fds[i]));
+    if (is_good)
+        input_write(tunnel);
+    else
+        tunnel_give_up(tunnel);
+}
+
 static void exec_opened(struct tunnel *tunnel, const struct ipc_exec_opened *opened,
                         struct fd_pass *fds)
 {
-    if (opened->code != ERR_OK) {
+    struct pipe_end *const ends[] = { &tunnel->in, &tunnel->out, &tunnel->err };
+    static const enum stream_channel channels[] = { CHANNEL_STDIN, CHANNEL_STDOUT, CHANNEL_STDERR };
+    if (opened->code != ERR_OK)
         tunnel_fail(tunnel, opened->text);
-        return;
-    }
-    if (opened->is_tty != 0) {
-        end_take(tunnel, &tunnel->out, CHANNEL_STDOUT, fd_take(&fds->fds[0]));
-    } else {
-        end_take(tunnel, &tunnel->in, CHANNEL_STDIN, fd_take(&fds->fds[0]));
-        end_take(tunnel, &tunnel->out, CHANNEL_STDOUT, fd_take(&fds->fds[1]));
-        end_take(tunnel, &tunnel->err, CHANNEL_STDERR, fd_take(&fds->fds[2]));
-    }
-    input_write(tunnel);
+    else if (opened->is_tty != 0)
+        take_ends(tunnel, fds, 1, &ends[1], &channels[1]);
+    else
+        take_ends(tunnel, fds, COUNT_OF(ends), ends, channels);
 }
 
 static void tree_opened(struct tunnel *tunnel, const struct ipc_tree_opened *opened,
                         struct fd_pass *fds)
 {
-    if (opened->code != ERR_OK) {
-        tunnel_fail(tunnel, opened->text);
-        return;
-    }
     bool is_get = tunnel->kind == STREAM_TREE_GET;
-    end_take(tunnel, is_get ? &tunnel->out : &tunnel->in, is_get ? CHANNEL_STDOUT : CHANNEL_STDIN,
-             fd_take(&fds->fds[0]));
-    input_write(tunnel);
+    struct pipe_end *const end = is_get ? &tunnel->out : &tunnel->in;
+    const enum stream_channel channel = is_get ? CHANNEL_STDOUT : CHANNEL_STDIN;
+    if (opened->code != ERR_OK)
+        tunnel_fail(tunnel, opened->text);
+    else
+        take_ends(tunnel, fds, 1, &end, &channel);
 }
 
 static void tunnel_exited(struct tunnel *tunnel, int32_t code, int32_t signal)

@@ -32,6 +32,7 @@ enum err network_open(const struct network_options *options, struct network **ou
     if (rc != ERR_OK)
         return rc;
     network->ipc_retry = timer_of(net_ipc_connect, network);
+    network->desired_again = timer_of(net_ipc_desired_again, network);
     network->dial = timer_of(net_link_dial, network);
     network->beat = timer_of(net_link_beat, network);
     network->report = timer_of(net_report_send, network);

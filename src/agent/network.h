@@ -57,6 +57,7 @@ struct network {
     uint32_t desired_set_bytes; /* of it, the signed set; 0: none yet */
     size_t desired_sent;        /* bytes sent; SIZE_MAX: nothing to send */
     bool is_desired_begun;
+    struct loop_timer desired_again;
 
     /* the controller */
     struct link *link;       /* NULL: none */
@@ -106,6 +107,7 @@ void network_timer_in_ms(struct network *network, struct loop_timer *timer, int6
 void net_ipc_connect(void *arg);
 /* The newest set from the controller replaces whatever was not sent yet. */
 void net_ipc_desired(struct network *network, struct str bytes);
+void net_ipc_desired_again(void *arg);
 
 void net_link_dial(void *arg);
 void net_link_beat(void *arg);
@@ -134,8 +136,8 @@ void net_fetches_down(struct net_fetches *fetches);
 
 struct net_logs *net_logs_new(struct network *network);
 void net_logs_free(struct net_logs *logs);
-/* Takes the descriptor, if there is one (-1: none). */
-void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, int fd);
+/* Takes the descriptor, if one came. */
+void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, struct fd_pass *fds);
 /* How far the controller has which log: the rest of each follows, what it has is let go. */
 void net_logs_wanted(struct net_logs *logs, const struct log_message *wanted);
 /* Says of which ended attempts nothing will come, as they wrote nothing: before their ends are told. */

@@ -140,6 +140,8 @@ static const char *missing(const struct reconciler *r, uint32_t index)
     const struct grant *grant = &r->in->desired[index];
     const struct rec_ready *ready = &r->in->ready[index];
     bool is_fence = grant->on_contact_loss == GRANT_FENCE;
+    if (mono_before(r->in->now, ready->again_at))
+        return ready->why;
     if (!ready->has_payload)
         return "payload is missing";
     if (!ready->has_image)

@@ -24,8 +24,9 @@ struct rec_ready {
     bool has_payload;
     bool has_image;
     bool has_upload;
-    bool is_hopeless; /* it was tried and cannot be: reported as failed, `why` says it */
-    const char *why;  /* borrowed */
+    bool is_hopeless;     /* it was tried and cannot be: reported as failed, `why` says it */
+    struct mono again_at; /* it was tried, something was short, `why` says what: not before */
+    const char *why;      /* borrowed */
 };
 
 enum rec_state { REC_PREPARING, REC_RUNNING, REC_STOPPING, REC_EXITED };

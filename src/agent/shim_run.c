@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -32,6 +33,8 @@ enum {
     DRAIN_MAX_NS = 2 * 1000 * 1000 * 1000LL, /* after the end, for pipes that somebody keeps open */
     KILL_AGAIN_S = 1,
 };
+
+enum { EXIT_NOT_BEGUN = 75 };
 
 enum stage { STAGE_RUNNING, STAGE_TERM, STAGE_KILL };
 
@@ -420,23 +423,25 @@ static void give_up(struct shim *shim, enum ipc_end end, const char *reason)
     ipc_text_set(shim->status.reason, reason);
 }
 
-static void live(struct shim *shim)
+/* False: something was short before anything was begun. All of it may be tried again. */
+static bool live(struct shim *shim, struct error *e)
 {
-    struct error e = { 0 };
     struct attempt_stop stop;
     if (attempt_read_stop(&shim->context->dirs, &stop, NULL) == ERR_OK) {
         give_up(shim, (enum ipc_end)stop.end, "stopped before it started");
-        return;
+        return true;
     }
-    enum err rc = open_fds(shim, &e);
+    enum err rc = open_fds(shim, e);
     if (rc == ERR_OK)
-        rc = shim_mount_root(shim->context, &e);
+        rc = shim_mount_root(shim->context, e);
+    if (rc != ERR_OK && err_is_shortage(e))
+        return false;
     if (rc == ERR_OK)
-        rc = start(shim, &e);
+        rc = start(shim, e);
     if (rc != ERR_OK) {
         shim->context->runtime->kill(&shim->context->work);
-        give_up(shim, IPC_END_START_FAILED, e.text);
-        return;
+        give_up(shim, IPC_END_START_FAILED, e->text);
+        return true;
     }
     if (!shim->is_heard) {
         shim->status.started_ns = clock_boottime().ns;
@@ -445,6 +450,17 @@ static void live(struct shim *shim)
     set_deadlines(shim);
     look_for_stop(shim, clock_boottime()); /* it may have come before the signal was blocked */
     watch(shim);
+    return true;
+}
+
+/* As if there had never been a shim, and said why: agentd takes it from there. */
+static int begin_nothing(const struct shim *shim, int lock_fd, const char *why)
+{
+    struct error e = { 0 };
+    int status = shim_clean(shim->context);
+    enum err rc = attempt_write_file(shim->context->dirs.run, ATTEMPT_WHY_NAME, str_of(why), &e);
+    (void)rc; /* then only that nothing was begun is known */
+    return status == 0 && attempt_lock_unsign(lock_fd, &e) == ERR_OK ? EXIT_NOT_BEGUN : 1;
 }
 
 int shim_run(struct shim_context *context, int lock_fd)
@@ -460,11 +476,15 @@ int shim_run(struct shim_context *context, int lock_fd)
     };
     memcpy(shim.status.boot_id, context->spec.boot_id, sizeof(shim.status.boot_id));
     struct error e = { 0 };
-    if (attempt_lock_sign(lock_fd, getpid(), &e) != ERR_OK) {
+    /* It ends with agentd until now; from now on it is the attempt's. */
+    if (prctl(PR_SET_PDEATHSIG, 0) != 0 || attempt_lock_sign(lock_fd, getpid(), &e) != ERR_OK) {
         (void)dprintf(STDERR_FILENO, "berth-shim %s: %s\n", context->spec.name, e.text);
         return 1;
     }
-    live(&shim);
+    if (!live(&shim, &e)) {
+        logspool_free(shim.spool);
+        return begin_nothing(&shim, lock_fd, e.text);
+    }
     if (shim.spool != NULL)
         logspool_finish(shim.spool, clock_wall());
     publish(&shim, ATTEMPT_EXITED);

@@ -97,6 +97,7 @@ bool grant_digest_eq(const struct grant_digest *a, const struct grant_digest *b)
 void grant_set_done(struct grant_set *set)
 {
     mem_free(set->grants);
+    mem_free(set->faults);
     *set = (struct grant_set){ 0 };
 }
 
@@ -205,17 +206,23 @@ static bool uids_overlap(const struct grant *a, const struct grant *b)
 }
 
 /* Pairs: at most a few thousand grants, and a comparison is a few instructions. */
-static enum err check_pairs(const struct grant_set *set, struct error *e)
+static enum err check_allocations(const struct grant_set *set, struct error *e)
 {
-    for (uint32_t i = 0; i < set->count; i++) {
-        const struct grant *a = &set->grants[i];
-        for (uint32_t k = 0; k < i; k++) {
-            const struct grant *b = &set->grants[k];
-            if (id_eq(a->allocation, b->allocation))
+    for (uint32_t i = 0; i < set->count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (id_eq(set->grants[i].allocation, set->grants[k].allocation))
                 return err_field(e, "allocation", "grant %u names the allocation of %u", i, k);
-            if (!id_eq(a->tenant, b->tenant) && uids_overlap(a, b))
-                return err_field(e, "uid_base", "grants %u and %u: two tenants share uids", i, k);
-        }
+    return ERR_OK;
+}
+
+/* Grant `i` against all before it. */
+static enum err check_sharing(const struct grant_set *set, uint32_t i, struct error *e)
+{
+    const struct grant *a = &set->grants[i];
+    for (uint32_t k = 0; k < i; k++) {
+        const struct grant *b = &set->grants[k];
+        if (!id_eq(a->tenant, b->tenant) && uids_overlap(a, b))
+            return err_field(e, "uid_base", "grants %u and %u: two tenants share uids", i, k);
     }
     return ERR_OK;
 }
@@ -231,7 +238,10 @@ enum err grant_set_check(const struct grant_set *set, struct error *e)
         if (rc != ERR_OK)
             return err_wrap(e, rc, "grant %u", i);
     }
-    return check_pairs(set, e);
+    enum err rc = check_allocations(set, e);
+    for (uint32_t i = 0; rc == ERR_OK && i < set->count; i++)
+        rc = check_sharing(set, i, e);
+    return rc;
 }
 
 /* Grants */
@@ -326,7 +336,8 @@ static bool is_canonical(const struct grant *grant, const uint8_t bytes[GRANT_SI
     return memcmp(again, bytes, GRANT_SIZE) == 0;
 }
 
-enum err grant_decode(const uint8_t bytes[GRANT_SIZE], struct grant *out, struct error *e)
+/* As it stands there, whatever it says. */
+static struct grant read_grant(const uint8_t bytes[GRANT_SIZE])
 {
     struct reader r = { bytes, GRANT_SIZE, false };
     struct grant grant = { 0 };
@@ -346,7 +357,12 @@ enum err grant_decode(const uint8_t bytes[GRANT_SIZE], struct grant *out, struct
     get_digest(&r, &grant.image);
     get_digest(&r, &grant.payload);
     get_digest(&r, &grant.upload);
+    return grant;
+}
 
+enum err grant_decode(const uint8_t bytes[GRANT_SIZE], struct grant *out, struct error *e)
+{
+    struct grant grant = read_grant(bytes);
     enum err rc = grant_check(&grant, e);
     if (rc != ERR_OK)
         return rc;
@@ -437,6 +453,49 @@ static enum err read_header(struct reader *r, struct id node, struct grant_set *
     return ERR_OK;
 }
 
+/* What is left of a grant that cannot be taken: enough to answer for it, and nothing to act on. */
+static void set_fault(struct grant_set *set, uint32_t index, const struct error *why)
+{
+    const struct grant given = set->grants[index];
+    set->grants[index] = (struct grant){
+        .allocation = given.allocation,
+        .workload = given.workload,
+        .tenant = given.tenant,
+        .attempt = given.attempt,
+        .grace_s = MIN_OF(given.grace_s, (uint32_t)GRANT_GRACE_MAX_S),
+        .is_stop = given.is_stop,
+        .stop_cause = given.stop_cause,
+    };
+    if (set->faults == NULL)
+        set->faults = mem_new(set->count, sizeof(*set->faults));
+    struct grant_fault *fault = &set->faults[set->fault_count++];
+    fault->index = index;
+    size_t size = MIN_OF(strlen(why->text), sizeof(fault->text) - 1);
+    memcpy(fault->text, why->text, size);
+    fault->text[size] = '\0';
+}
+
+/* Takes each grant, or notes what is wrong with it. ERR_INVALID: not even whose it is can be told. */
+static enum err take_grants(struct grant_set *set, const uint8_t *at, struct error *e)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const uint8_t *bytes = at + (size_t)i * GRANT_SIZE;
+        struct error why = { 0 };
+        enum err rc = grant_decode(bytes, &set->grants[i], &why);
+        if (rc == ERR_OK) {
+            rc = check_sharing(set, i, &why);
+        } else {
+            set->grants[i] = read_grant(bytes);
+            const struct grant *given = &set->grants[i];
+            if (id_is_none(given->allocation) || given->attempt == 0)
+                return err_wrap(e, err_set(e, rc, "%s", why.text), "grant %u", i);
+        }
+        if (rc != ERR_OK)
+            set_fault(set, i, &why);
+    }
+    return check_allocations(set, e);
+}
+
 enum err grant_set_decode(struct str bytes, struct id node, const struct grant_crypto *crypto,
                           struct grant_set *out, struct error *e)
 {
@@ -452,16 +511,12 @@ enum err grant_set_decode(struct str bytes, struct id node, const struct grant_c
     if (rc != ERR_OK)
         return rc;
     set.grants = mem_new(MAX_OF(set.count, 1U), sizeof(*set.grants));
-    for (uint32_t i = 0; i < set.count; i++) {
-        rc = grant_decode(r.at + (size_t)i * GRANT_SIZE, &set.grants[i], e);
-        if (rc != ERR_OK)
-            return err_wrap(e, rc, "grant %u", i);
-    }
-    rc = check_pairs(&set, e);
+    rc = take_grants(&set, r.at, e);
     if (rc != ERR_OK)
         return rc;
     *out = set;
     set.grants = NULL;
+    set.faults = NULL;
     return ERR_OK;
 }
 

@@ -109,13 +109,21 @@ struct grant {
     struct grant_digest upload; /* none: nothing uploaded */
 };
 
+/* A grant of a signed set that a node cannot take, and why. */
+struct grant_fault {
+    uint32_t index;
+    char text[160];
+};
+
 struct grant_set {
     struct id node;
     uint64_t epoch;      /* of the controller's leadership */
     uint64_t generation; /* of the set, within the epoch */
     int64_t issued_ns;   /* wall time, for people; never decides anything */
     uint32_t count;
-    struct grant *grants; /* owned */
+    struct grant *grants;       /* owned */
+    uint32_t fault_count;       /* of a decoded set */
+    struct grant_fault *faults; /* owned; by index */
 };
 
 void grant_set_done(struct grant_set *set);
@@ -132,8 +140,11 @@ MUST_CHECK enum err grant_set_encode(const struct grant_set *set, const struct g
                                      struct buf *out, struct error *e);
 
 /*
- * Signature first, then everything else. ERR_DENIED: not signed by this key. ERR_INVALID: a version,
- * a node or a value that must not be. `out` is yours, untouched on failure.
+ * Signature first, then everything else. ERR_DENIED: not signed by this key. ERR_INVALID: a version or
+ * a node that must not be, or grants that cannot be told apart. `out` is yours, untouched on failure.
+ *
+ * A grant that grant_check refuses, or that shares uids with another tenant's before it, spoils no other:
+ * it is a fault of the set, and what is left of it is whose it is and whether it is to stop.
  */
 MUST_CHECK enum err grant_set_decode(struct str bytes, struct id node,
                                      const struct grant_crypto *crypto, struct grant_set *out,

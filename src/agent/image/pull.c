@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "agent/image/path.h"
@@ -315,6 +316,23 @@ static struct str reason_of(struct str line)
     return line;
 }
 
+/* What skopeo says in its own words, or cannot even write down, is told as the system says it. */
+static int shortage_of(const struct image_pull *pull, struct str reason)
+{
+    static const struct {
+        struct str words;
+        int number;
+    } known[] = { { { "no space left on device", 23 }, ENOSPC },
+                  { { "disk quota exceeded", 19 }, EDQUOT },
+                  { { "too many open files", 19 }, EMFILE } };
+    struct statvfs room;
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (reason.size > 0 &&
+            memmem(reason.data, reason.size, known[i].words.data, known[i].words.size) != NULL)
+            return known[i].number;
+    return reason.size == 0 && statvfs(pull->work, &room) == 0 && room.f_bavail == 0 ? ENOSPC : 0;
+}
+
 /* skopeo's last line, which names the reason. It prints no credentials, but may print the URL. */
 static enum err tell_failure(const struct image_pull *pull, struct process_exit end,
                              struct error *e)
@@ -331,10 +349,17 @@ static enum err tell_failure(const struct image_pull *pull, struct process_exit 
                 last = line;
         }
     }
+    errno = shortage_of(pull, last);
+    if (last.size == 0 && errno != 0)
+        return err_errno(e, "fetch into %s", pull->work);
+    int number = errno;
     if (last.size == 0)
         return err_set(e, ERR_UNAVAILABLE, "skopeo ended with status %d", end.code);
     last = reason_of(last);
-    return err_set(e, ERR_UNAVAILABLE, "%.*s", STR_ARG(last));
+    enum err rc = err_set(e, ERR_UNAVAILABLE, "%.*s", STR_ARG(last));
+    if (e != NULL)
+        e->number = number;
+    return rc;
 }
 
 enum err image_pull_poll(struct image_pull *pull, bool *is_done, struct error *e)

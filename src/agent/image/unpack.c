@@ -227,8 +227,12 @@ static enum err take_answer(struct unpacker *unpacker, struct unpack_result *res
     result->text[sizeof(result->text) - 1] = '\0';
     if (result->code >= ERR_COUNT || result->image.layer_count > IMAGE_LAYERS_MAX)
         return err_set(e, ERR_INVALID, "the unpacker's answer makes no sense");
-    if (result->code != ERR_OK)
-        return err_set(e, (enum err)result->code, "%s", result->text);
+    if (result->code != ERR_OK) {
+        rc = err_set(e, (enum err)result->code, "%s", result->text);
+        if (e != NULL)
+            e->number = result->number; /* what is short may be there again later */
+        return rc;
+    }
     deadline = mono_add_s(clock_monotonic(), EXIT_S);
     rc = process_wait(&unpacker->process, deadline, &end, e);
     if (rc == ERR_OK && end.code != 0)

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
     struct error e = { 0 };
     static struct unpack_result result;
     result.code = serve(&result, &e);
+    result.number = e.number;
     memcpy(result.text, e.text, sizeof(result.text) - 1);
     ssize_t put = send(UNPACK_FD_CONTROL, &result, sizeof(result), MSG_NOSIGNAL);
     _exit(put == (ssize_t)sizeof(result) && result.code == ERR_OK ? 0 : 1);

@@ -45,7 +45,8 @@ struct unpack_layer_result {
 };
 
 struct unpack_result {
-    uint32_t code; /* enum err; the rest means something only with ERR_OK */
+    uint32_t code;  /* enum err; the rest means something only with ERR_OK */
+    int32_t number; /* errno of what failed, or 0 */
     char text[256];
     struct unpack_layer_result layer;
     struct image_digest manifest; /* INDEX */

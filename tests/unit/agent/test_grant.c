@@ -36,7 +36,9 @@ static struct grant_crypto signing(struct signer *signer)
 static void encode_one(struct signer *signer, struct grant *grant, struct buf *out)
 {
     struct grant_crypto crypto = signing(signer);
-    struct grant_set set = { node, 5, 6, 7, 1, grant };
+    struct grant_set set = {
+        .node = node, .epoch = 5, .generation = 6, .issued_ns = 7, .count = 1, .grants = grant
+    };
     struct error e = { 0 };
     CHECK_OK("encode", grant_set_encode(&set, &crypto, out, &e), &e);
 }
@@ -51,7 +53,9 @@ static void a_set_comes_back_as_it_was(void **state)
     grants[2].stop_cause = 17;
     grants[1].on_contact_loss = GRANT_KEEP;
     grants[1].fence_after_s = 0;
-    struct grant_set set = { node, 5, 6, -7, 3, grants };
+    struct grant_set set = {
+        .node = node, .epoch = 5, .generation = 6, .issued_ns = -7, .count = 3, .grants = grants
+    };
     AUTO(buf) struct buf bytes = { 0 };
     struct error e = { 0 };
     CHECK_OK("encode", grant_set_encode(&set, &crypto, &bytes, &e), &e);
@@ -123,9 +127,11 @@ static void flipped_bits_under_a_good_signature_stay_canonical(void **state)
         bytes.data[at] = (char)(bytes.data[at] ^ 0x40);
         if (grant_set_decode(buf_str(&bytes), node, &trusting, &found, NULL) == ERR_OK) {
             uint8_t again[GRANT_SIZE];
-            CHECK("within", grant_check(&found.grants[0], NULL) == ERR_OK);
+            bool is_good = grant_check(&found.grants[0], NULL) == ERR_OK;
+            CHECK("within, or a fault", is_good == (found.fault_count == 0));
             grant_encode(&found.grants[0], again);
-            CHECK("one encoding", memcmp(again, bytes.data + GRANT_HEADER_SIZE, GRANT_SIZE) == 0);
+            CHECK("one encoding",
+                  !is_good || memcmp(again, bytes.data + GRANT_HEADER_SIZE, GRANT_SIZE) == 0);
         }
         bytes.data[at] = (char)(bytes.data[at] ^ 0x40);
     }
@@ -223,11 +229,72 @@ static void grants_that_make_no_sense_are_refused(void **state)
     }
 }
 
+/* A set of two, signed as it is, of which the second is spoiled after it was checked. */
+static void a_spoiled_grant_spoils_no_other(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE (c, wrong_cases) {
+        struct signer signer;
+        struct error e = { 0 };
+        struct grant grants[2] = { sample_grant(1), sample_grant(2) };
+        struct grant_set set = {
+            .node = node, .epoch = 1, .generation = 1, .count = 2, .grants = grants
+        };
+        struct grant_crypto trusting = { NULL, sha256, NULL, yes };
+        AUTO(buf) struct buf bytes = { 0 };
+        AUTO(grant_set) struct grant_set found = { 0 };
+        struct grant_crypto crypto = signing(&signer);
+        CHECK_OK("encode", grant_set_encode(&set, &crypto, &bytes, &e), &e);
+        c->spoil(&grants[1]);
+        grant_encode(&grants[1], (uint8_t *)bytes.data + GRANT_HEADER_SIZE + GRANT_SIZE);
+        enum err rc = grant_set_decode(buf_str(&bytes), node, &trusting, &found, &e);
+        if (id_is_none(grants[1].allocation) || grants[1].attempt == 0) {
+            CHECK(c->name, rc == ERR_INVALID && found.grants == NULL);
+            continue;
+        }
+        CHECK_OK(c->name, rc, &e);
+        CHECK(c->name, grant_check(&found.grants[0], NULL) == ERR_OK);
+        if (found.fault_count ==
+            0) /* an array that is too long for its slots is cut by its encoding */
+            continue;
+        CHECK(c->name, found.fault_count == 1 && found.faults[0].index == 1);
+        CHECK(c->name, found.faults[0].text[0] != '\0');
+        CHECK(c->name, id_eq(found.grants[1].allocation, grants[1].allocation) &&
+                           found.grants[1].attempt == grants[1].attempt);
+        CHECK(c->name, found.grants[1].device_count == 0 && found.grants[1].volume_count == 0 &&
+                           found.grants[1].cpu_milli == 0);
+    }
+}
+
+static void of_two_tenants_on_the_same_uids_the_second_is_at_fault(void **state)
+{
+    (void)state;
+    struct signer signer;
+    struct error e = { 0 };
+    struct grant grants[2] = { sample_grant(1), sample_grant(2) };
+    struct grant_set set = {
+        .node = node, .epoch = 1, .generation = 1, .count = 2, .grants = grants
+    };
+    struct grant_crypto trusting = { NULL, sha256, NULL, yes };
+    AUTO(buf) struct buf bytes = { 0 };
+    AUTO(grant_set) struct grant_set found = { 0 };
+    struct grant_crypto crypto = signing(&signer);
+    CHECK_OK("encode", grant_set_encode(&set, &crypto, &bytes, &e), &e);
+    grants[1].tenant = (struct id){ 4, 4 };
+    grant_encode(&grants[1], (uint8_t *)bytes.data + GRANT_HEADER_SIZE + GRANT_SIZE);
+    CHECK_OK("decode", grant_set_decode(buf_str(&bytes), node, &trusting, &found, &e), &e);
+    CHECK("fault", found.fault_count == 1 && found.faults[0].index == 1 &&
+                       strstr(found.faults[0].text, "uids") != NULL);
+    CHECK("harmless", found.grants[1].uid_count == 0);
+}
+
 static void pairs_that_clash_are_refused(void **state)
 {
     (void)state;
     struct grant twice[2] = { sample_grant(1), sample_grant(1) };
-    struct grant_set set = { node, 1, 1, 0, 2, twice };
+    struct grant_set set = {
+        .node = node, .epoch = 1, .generation = 1, .count = 2, .grants = twice
+    };
     CHECK("the same allocation", grant_set_check(&set, NULL) == ERR_INVALID);
     struct grant tenants[2] = { sample_grant(1), sample_grant(2) };
     tenants[1].tenant = (struct id){ 4, 4 };
@@ -462,6 +529,8 @@ int main(void)
         cmocka_unit_test(flipped_bits_under_a_good_signature_stay_canonical),
         cmocka_unit_test(another_node_or_key_is_refused),
         cmocka_unit_test(grants_that_make_no_sense_are_refused),
+        cmocka_unit_test(a_spoiled_grant_spoils_no_other),
+        cmocka_unit_test(of_two_tenants_on_the_same_uids_the_second_is_at_fault),
         cmocka_unit_test(pairs_that_clash_are_refused),
         cmocka_unit_test(epoch_goes_before_generation),
         cmocka_unit_test(a_payload_fits_its_grant_alone),

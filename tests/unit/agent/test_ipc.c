@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ static void fill(uint32_t tag, union ipc_message *m)
 
 static enum ipc_direction way(uint32_t tag)
 {
-    return tag < IPC_HELLO ? IPC_DOWN : IPC_UP;
+    return tag < IPC_HELLO || tag == IPC_LOG_AGAIN ? IPC_DOWN : IPC_UP;
 }
 
 static void every_tag_passes_one_way_and_with_its_size_only(void **state)
@@ -110,7 +111,9 @@ static const struct field_case field_cases[] = {
     { "final 2", IPC_LOG_ACK, AT(ipc_log_ack, is_final), 2 },
     { "image kind", IPC_IMAGE_READY, AT(ipc_image_ready, kind), IPC_IMAGE_KIND_COUNT },
     { "relative path", IPC_IMAGE_READY, AT(ipc_image_ready, path), 'x' },
-    { "failed with a path", IPC_IMAGE_READY, AT(ipc_image_ready, is_failed), 1 },
+    { "failed with a path", IPC_IMAGE_READY, AT(ipc_image_ready, state), IPC_IMAGE_FAILED },
+    { "image state", IPC_IMAGE_READY, AT(ipc_image_ready, state), IPC_IMAGE_STATE_COUNT },
+    { "again for attempt 0", IPC_LOG_AGAIN, AT(ipc_log_again, attempt), 0 },
     { "text behind its end", IPC_IMAGE_READY, AT(ipc_image_ready, text) + 8, 'x' },
     { "long payload", IPC_EXEC_OPEN, AT(ipc_exec_open, payload_size), IPC_CHUNK_MAX + 1 },
     { "state", IPC_OBSERVED, AT(ipc_observed, entries[0].state), IPC_STATE_COUNT },
@@ -205,6 +208,48 @@ static void messages_and_descriptors_arrive(void **state)
     mem_free(m);
 }
 
+/* As many as there are now, so that not one more fits. */
+static void allow_no_more_descriptors(struct rlimit *before)
+{
+    AUTO(fd) int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK("limit", getrlimit(RLIMIT_NOFILE, before) == 0);
+    struct rlimit none = { (rlim_t)next, before->rlim_max };
+    CHECK("limit", setrlimit(RLIMIT_NOFILE, &none) == 0);
+}
+
+static void a_message_arrives_without_descriptors_when_none_are_left(void **state)
+{
+    (void)state;
+    int pair[2];
+    struct error e = { 0 };
+    struct rlimit before;
+    CHECK("pair", socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+    struct ipc_log_ready ready = { .allocation = { 1, 2 }, .attempt = 3, .size = 4 };
+    union ipc_message *m = mem_new(1, sizeof(*m));
+    struct fd_pass fds = { 0 };
+    for (int is_short = 1; is_short >= 0; is_short--) {
+        CHECK_OK("send", ipc_send(pair[0], IPC_LOG_READY, &ready, &pair[0], 1, &e), &e);
+        if (is_short == 1)
+            allow_no_more_descriptors(&before);
+        CHECK_OK("receive", ipc_receive(pair[1], IPC_UP, m, &fds, &e), &e);
+        CHECK("the message", m->log_ready.size == 4);
+        CHECK("its descriptor",
+              fds.is_cut == (is_short == 1) && fds.count == (is_short == 1 ? 0 : 1));
+        CHECK("limit", setrlimit(RLIMIT_NOFILE, &before) == 0);
+    }
+    fd_pass_done(&fds);
+    CHECK_OK("send",
+             ipc_send(pair[0], IPC_LOG_AGAIN,
+                      &(struct ipc_log_again){ .allocation = { 1, 2 }, .attempt = 3 }, &pair[0], 1,
+                      &e),
+             &e);
+    CHECK("the privileged half takes none",
+          ipc_receive(pair[1], IPC_DOWN, m, &fds, NULL) == ERR_INVALID);
+    mem_free(m);
+    fd_close(pair[0]);
+    fd_close(pair[1]);
+}
+
 static void a_full_socket_says_so(void **state)
 {
     (void)state;
@@ -247,6 +292,7 @@ int main(void)
         cmocka_unit_test(random_messages_never_read_beyond),
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(messages_and_descriptors_arrive),
+        cmocka_unit_test(a_message_arrives_without_descriptors_when_none_are_left),
         cmocka_unit_test(a_full_socket_says_so),
         cmocka_unit_test(another_user_is_refused),
     };

@@ -4,7 +4,13 @@
 #include "sample.h"
 #include "unit/test.h"
 
-static const struct rec_ready all_ready = { true, true, true, false, NULL };
+#define READY(payload, image, upload, hopeless)                                                    \
+    {                                                                                              \
+        .has_payload = (payload), .has_image = (image), .has_upload = (upload),                    \
+        .is_hopeless = (hopeless)                                                                  \
+    }
+
+static const struct rec_ready all_ready = READY(true, true, true, false);
 
 /* One grant against at most one attempt: the smallest worlds there are. */
 struct row {
@@ -133,67 +139,36 @@ static void far_device(struct grant *wanted, struct grant *other)
 }
 
 static const struct wait_case wait_cases[] = {
-    { NULL, { true, true, true, false, NULL }, 99999, keep_both, true, true },
-    { "payload is missing", { false, true, true, false, NULL }, 99999, keep_both, false, true },
-    { "image is being fetched", { true, false, true, false, NULL }, 99999, keep_both, false, true },
-    { "upload is being fetched",
-      { true, true, false, false, NULL },
+    { NULL, READY(true, true, true, false), 99999, keep_both, true, true },
+    { "no room",
+      { .again_at = { 100001 * NS_PER_S }, .why = "no room" },
       99999,
       keep_both,
       false,
       true },
-    { "no heartbeat was acknowledged lately, which its fence needs",
-      { true, true, true, false, NULL },
-      0,
-      keep_both,
-      false,
+    { "payload is missing", READY(false, true, true, false), 99999, keep_both, false, true },
+    { "image is being fetched", READY(true, false, true, false), 99999, keep_both, false, true },
+    { "upload is being fetched", READY(true, true, false, false), 99999, keep_both, false, true },
+    { "no heartbeat was acknowledged lately, which its fence needs", READY(true, true, true, false),
+      0, keep_both, false, true },
+    { "no heartbeat was acknowledged lately, which its fence needs", READY(true, true, true, false),
+      99940, keep_both, false, true },
+    { NULL, READY(true, true, true, false), 99941, keep_both, false, true },
+    { "earlier work is being stopped on its device", READY(true, true, true, false), 99999,
+      same_device, true, false },
+    { "its device is still in use", READY(true, true, true, false), 99999, same_device, true,
       true },
-    { "no heartbeat was acknowledged lately, which its fence needs",
-      { true, true, true, false, NULL },
-      99940,
-      keep_both,
-      false,
-      true },
-    { NULL, { true, true, true, false, NULL }, 99941, keep_both, false, true },
-    { "earlier work is being stopped on its device",
-      { true, true, true, false, NULL },
-      99999,
-      same_device,
-      true,
-      false },
-    { "its device is still in use",
-      { true, true, true, false, NULL },
-      99999,
-      same_device,
-      true,
-      true },
-    { NULL, { true, true, true, false, NULL }, 99999, half_devices, true, true },
-    { "earlier work is being stopped on its device",
-      { true, true, true, false, NULL },
-      99999,
-      half_devices,
-      true,
-      false },
-    { "an earlier attempt of it has not ended",
-      { true, true, true, false, NULL },
-      99999,
-      same_member,
-      true,
-      false },
-    { NULL, { true, true, true, false, NULL }, 99999, other_rank, true, true },
-    { "another tenant's work still uses its ids",
-      { true, true, true, false, NULL },
-      99999,
-      other_tenant,
-      true,
-      false },
-    { NULL, { true, true, true, false, NULL }, 99999, other_tenant_apart, true, false },
-    { "it names a device that this node cannot have",
-      { true, true, true, false, NULL },
-      99999,
-      far_device,
-      false,
-      true },
+    { NULL, READY(true, true, true, false), 99999, half_devices, true, true },
+    { "earlier work is being stopped on its device", READY(true, true, true, false), 99999,
+      half_devices, true, false },
+    { "an earlier attempt of it has not ended", READY(true, true, true, false), 99999, same_member,
+      true, false },
+    { NULL, READY(true, true, true, false), 99999, other_rank, true, true },
+    { "another tenant's work still uses its ids", READY(true, true, true, false), 99999,
+      other_tenant, true, false },
+    { NULL, READY(true, true, true, false), 99999, other_tenant_apart, true, false },
+    { "it names a device that this node cannot have", READY(true, true, true, false), 99999,
+      far_device, false, true },
 };
 
 static void what_is_missing_is_named(void **state)
@@ -249,7 +224,8 @@ static void what_cannot_be_is_refused_with_its_reason(void **state)
     (void)state;
     AUTO(arena) struct arena arena = { 0 };
     struct grant grant = sample_grant(1);
-    struct rec_ready ready = { true, false, true, true, "no such image" };
+    struct rec_ready ready = READY(true, false, true, true);
+    ready.why = "no such image";
     struct rec_input input = { true, &grant, &ready, 1, NULL, 0, at_s(1), at_s(1), 4 };
     struct rec_plan plan;
     reconcile(&input, &arena, &plan);
