@@ -12,7 +12,12 @@
 
 enum { MAGIC = 0x474f4c42 }; /* "BLOG" */
 
-enum { GAP_BYTES = 8, PUNCH_STEP = 64 * 1024 };
+enum {
+    GAP_BYTES = 8,
+    GAPS_ROOM = 2 * (LOGSPOOL_HEADER_SIZE + GAP_BYTES), /* one of each stream */
+    PUNCH_STEP = 64 * 1024,
+    RESERVE_STEP = 16 * 1024,
+};
 
 struct pending_gap {
     uint64_t offset;
@@ -25,6 +30,8 @@ struct logspool {
     int dir_fd;
     uint64_t quota;
     uint64_t size;
+    uint64_t
+        reserved;   /* the disk has room for the file up to here; UINT64_MAX: that cannot be told */
     uint64_t acked; /* as last read; it only grows */
     uint64_t offset[LOGSPOOL_STREAM_END];
     struct pending_gap gaps[LOGSPOOL_STREAM_END];
@@ -130,6 +137,32 @@ static bool is_open(struct logspool *spool)
     return spool->fd >= 0;
 }
 
+/*
+ * Output never takes the room of the records that would tell of its loss: on a disk that stays full to
+ * the end, the last thing in the file says how much is missing.
+ */
+static bool has_disk(struct logspool *spool, size_t bytes)
+{
+    uint64_t need = spool->size + bytes + GAPS_ROOM;
+    if (need <= spool->reserved)
+        return true;
+    if (!is_open(spool))
+        return false;
+    const uint64_t ends[] = { need + RESERVE_STEP, need }; /* well ahead, or as far as must be */
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        if (fallocate(spool->fd, FALLOC_FL_KEEP_SIZE, (off_t)spool->size,
+                      (off_t)(ends[i] - spool->size)) == 0) {
+            spool->reserved = ends[i];
+            return true;
+        }
+        if (errno != ENOSPC && errno != EDQUOT && errno != EINTR) {
+            spool->reserved = UINT64_MAX; /* a file system that knows no such thing */
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One record in one call. False: the disk is full or broken, and the file is as it was. */
 static bool append(struct logspool *spool, struct header *head, const void *bytes)
 {
@@ -149,6 +182,8 @@ static bool append(struct logspool *spool, struct header *head, const void *byte
         spool->size += whole;
         return true;
     }
+    if (spool->reserved != UINT64_MAX)
+        spool->reserved = 0; /* cutting gives it back */
     if (ftruncate(spool->fd, (off_t)spool->size) != 0)
         spool->quota = 1; /* nothing more can be kept: the rest becomes a gap that nobody reads */
     return false;
@@ -191,7 +226,8 @@ void logspool_write(struct logspool *spool, enum logspool_stream stream, struct 
     };
     if (!has_room(spool, gap_size + LOGSPOOL_HEADER_SIZE + bytes.size))
         lose(spool, stream, bytes.size, LOGSPOOL_CAUSE_QUOTA);
-    else if (!append_gap(spool, stream, now) || !append(spool, &head, bytes.data))
+    else if (!has_disk(spool, gap_size + LOGSPOOL_HEADER_SIZE + bytes.size) ||
+             !append_gap(spool, stream, now) || !append(spool, &head, bytes.data))
         lose(spool, stream, bytes.size, LOGSPOOL_CAUSE_DISK);
     spool->offset[stream] += bytes.size;
 }
@@ -199,7 +235,9 @@ void logspool_write(struct logspool *spool, enum logspool_stream stream, struct 
 void logspool_finish(struct logspool *spool, struct wall now)
 {
     for (enum logspool_stream s = LOGSPOOL_STDOUT; s < LOGSPOOL_STREAM_END; s++)
-        (void)append_gap(spool, s, now); /* a full disk: the loss shows as missing offsets */
+        (void)append_gap(spool, s, now); /* its room was kept; on a broken disk nothing helps */
+    if (spool->fd >= 0)
+        (void)!ftruncate(spool->fd, (off_t)spool->size); /* what was reserved, and may stay so */
 }
 
 uint64_t logspool_acked(int dir_fd)

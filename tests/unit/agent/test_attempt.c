@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +117,37 @@ static void a_spec_carries_its_payload(void **state)
     CHECK("payload", str_is(buf_str(&payload), "a payload"));
 }
 
+static void the_end_has_its_room_from_the_beginning(void **state)
+{
+    (void)state;
+    AUTO(fixture) struct fixture f = fixture_new();
+    struct attempt_status status = { .state = ATTEMPT_EXITED, .exit_code = 7 };
+    struct attempt_status found;
+    struct attempt_stop order = { .end = IPC_END_STOPPED, .grace_s = 5 };
+    struct attempt_stop stop;
+    struct error e = { 0 };
+    CHECK_OK("reserve", attempt_reserve(&f.dirs, &e), &e);
+    CHECK("room is no end", attempt_read_status(&f.dirs, &found, NULL) == ERR_NOT_FOUND);
+    CHECK("nor an order", attempt_read_stop(&f.dirs, &stop, NULL) == ERR_NOT_FOUND);
+    /* No file may grow beyond what is there, as on a disk that is full. */
+    struct rlimit before;
+    struct rlimit full;
+    CHECK("limit", getrlimit(RLIMIT_FSIZE, &before) == 0);
+    full = (struct rlimit){ MAX_OF(sizeof(status), sizeof(stop)), before.rlim_max };
+    (void)signal(SIGXFSZ, SIG_IGN);
+    CHECK("limit", setrlimit(RLIMIT_FSIZE, &full) == 0);
+    CHECK_OK("end", attempt_write_status(&f.dirs, &status, &e), &e);
+    CHECK_OK("order", attempt_write_stop(&f.dirs, &order, &e), &e);
+    full.rlim_cur = 0;
+    CHECK("limit", setrlimit(RLIMIT_FSIZE, &full) == 0);
+    CHECK("no room", attempt_write_status(&f.dirs, &status, NULL) == ERR_IO);
+    CHECK("limit", setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK_OK("read", attempt_read_status(&f.dirs, &found, &e), &e);
+    CHECK("the end", found.state == ATTEMPT_EXITED && found.exit_code == 7);
+    CHECK_OK("read", attempt_read_stop(&f.dirs, &stop, &e), &e);
+    CHECK("the order", stop.grace_s == 5);
+}
+
 static void memory_may_be_gone(void **state)
 {
     (void)state;
@@ -203,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_record_is_read_whole_or_not_at_all),
         cmocka_unit_test(an_end_counts_before_its_rename),
         cmocka_unit_test(a_spec_carries_its_payload),
+        cmocka_unit_test(the_end_has_its_room_from_the_beginning),
         cmocka_unit_test(memory_may_be_gone),
         cmocka_unit_test(the_lock_tells_who_lives),
     };

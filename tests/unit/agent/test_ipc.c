@@ -22,6 +22,9 @@ static void fill_down(union ipc_message *m)
     } else if (tag == IPC_LOG_ACK) {
         m->log_ack.allocation = some_id;
         m->log_ack.attempt = 1;
+    } else if (tag == IPC_LOG_AGAIN) {
+        m->log_again.allocation = some_id;
+        m->log_again.attempt = 1;
     } else if (tag == IPC_IMAGE_READY) {
         m->image_ready.digest.bytes[0] = 1;
         m->image_ready.tenant = some_id;
