@@ -345,6 +345,16 @@ static enum err note_init(struct shim *shim, pid_t init, struct error *e)
                               e);
 }
 
+/* Only now, and before anybody is told that it runs: see runtime.h. */
+static enum err limit_cpu(const struct shim *shim, struct error *e)
+{
+    struct grant grant;
+    enum err rc = grant_decode(shim->context->spec.grant, &grant, e);
+    return rc == ERR_OK
+               ? shim->context->runtime->limit_cpu(&shim->context->work, grant.cpu_milli, e)
+               : rc;
+}
+
 static enum err take_first_word(struct shim *shim, struct error *e)
 {
     struct init_report report;
@@ -356,7 +366,9 @@ static enum err take_first_word(struct shim *shim, struct error *e)
         errno = report.value;
         return err_errno(e, "run %s", report.text);
     }
-    enum err rc = note_init(shim, sender, e);
+    enum err rc = limit_cpu(shim, e);
+    if (rc == ERR_OK)
+        rc = note_init(shim, sender, e);
     if (rc != ERR_OK)
         return rc;
     shim->is_heard = true;
@@ -388,6 +400,8 @@ static enum err hear_start(struct shim *shim, struct process *starter, struct er
         return err_errno(e, "hold the first process");
     if (!is_fake && !shim->is_heard && poll(polls, 1, STARTED_MAX_MS) > 0)
         rc = take_first_word(shim, e);
+    if (rc == ERR_OK && !shim->is_heard)
+        rc = limit_cpu(shim, e);
     return rc != ERR_OK || shim->is_heard ? rc : note_init(shim, init, e);
 }
 

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import signal
+import time
 
 from agentlib import EXITED, RUNNING, END, Grant, is_alive, soon
 
@@ -43,6 +44,33 @@ def start(n, node, tap):
         tap.check(slow.peer.until(lambda: not is_alive(pid)), "and nothing is left of it")
     finally:
         slow.done()
+
+
+def small(n, tap):
+    """The least share of a core is for the work, not for setting it up."""
+    g = Grant(["/bin/sh", "-c", "while :; do :; done"], cpu_milli=10, grace_s=0)
+    n.want(g)
+    entry = n.peer.wait_state(g, RUNNING)
+    quota = "/sys/fs/cgroup/cpu%s/%s/cpu.cfs_quota_us" % (n.cgroup, g.name)
+    if not os.path.exists(quota):
+        quota = "/sys/fs/cgroup%s/%s/cpu.max" % (n.cgroup, g.name)
+    with open(quota, encoding="ascii") as f:
+        tap.check(entry is not None and f.read().split()[0] == "1000", "whoever hears that it runs finds it limited", entry)
+    times = {}
+    for milli in (10, 1000):
+        times[milli] = []
+        for _ in range(5):
+            h = Grant(["/bin/sleep", "60"], cpu_milli=milli, grace_s=0)
+            since = time.monotonic()
+            n.want(g, h)
+            n.peer.wait_state(h, RUNNING)
+            times[milli].append(time.monotonic() - since)
+            n.want(g)
+            n.peer.wait_state(h, EXITED)
+    print("# start: %d ms with 10 milli of a core, %d ms with one" % tuple(min(times[m]) * 1000 for m in (10, 1000)))
+    tap.check(min(times[10]) < 4 * min(times[1000]) + 0.1, "and the smallest work starts about as fast as any", times)
+    n.want()
+    n.peer.wait_state(g, EXITED)
 
 
 def spare_of(n):

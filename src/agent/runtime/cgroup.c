@@ -23,7 +23,11 @@ enum {
     CGROUP_TREE_MAX = 512,
     CGROUP_PATH_MAX = 1024,
     CGROUP_FILE_MAX = 64 * 1024,
-    KILL_ROUNDS = 8
+    KILL_ROUNDS = 8,
+    CPU_PERIOD_US = 100000,
+    SHARES_MIN = 2,
+    SHARES_MAX = 262144,
+    WEIGHT_MAX = 10000,
 };
 
 static bool is_filesystem(const char *path, unsigned long magic)
@@ -90,6 +94,44 @@ bool cgroup_has_swap_limit(const char *root, enum cgroup_mode mode)
         return true; /* absent means that there is no swap to limit, and the runtime copes */
     file_path(root, mode, "memory", "", "memory.memsw.limit_in_bytes", file);
     return access(file, F_OK) == 0;
+}
+
+static enum err put_text(const char *file, const char *text, struct error *e)
+{
+    AUTO(fd) int fd = open(file, O_WRONLY | O_CLOEXEC);
+    size_t size = strlen(text);
+    return fd >= 0 && write(fd, text, size) == (ssize_t)size ? ERR_OK
+                                                             : err_errno(e, "set %s", file);
+}
+
+/* What v1 calls shares is a weight of another range on v2; 1024 and 100 are what all begin with. */
+enum err cgroup_limit_cpu(const char *root, enum cgroup_mode mode, const char *path,
+                          uint32_t cpu_milli, struct error *e)
+{
+    bool is_v2 = mode == CGROUP_MODE_V2;
+    int64_t quota_us = (int64_t)cpu_milli * CPU_PERIOD_US / 1000;
+    int64_t shares = MIN_OF(MAX_OF((int64_t)cpu_milli * 1024 / 1000, SHARES_MIN), SHARES_MAX);
+    int64_t weight = 1 + (shares - SHARES_MIN) * (WEIGHT_MAX - 1) / (SHARES_MAX - SHARES_MIN);
+    char period[32];
+    char quota[64];
+    char share[32];
+    (void)snprintf(period, sizeof(period), "%d", CPU_PERIOD_US);
+    (void)snprintf(quota, sizeof(quota), is_v2 ? "%lld %d" : "%lld", (long long)quota_us,
+                   CPU_PERIOD_US);
+    (void)snprintf(share, sizeof(share), "%lld", (long long)(is_v2 ? weight : shares));
+    const struct {
+        const char *name, *text;
+    } v1[] = { { "cpu.shares", share },
+               { "cpu.cfs_period_us", period },
+               { "cpu.cfs_quota_us", quota } },
+      v2[] = { { "cpu.weight", share }, { "cpu.max", quota } };
+    enum err rc = ERR_OK;
+    for (size_t i = 0; rc == ERR_OK && i < (is_v2 ? COUNT_OF(v2) : COUNT_OF(v1)); i++) {
+        char file[CGROUP_PATH_MAX];
+        file_path(root, mode, "cpu", path, is_v2 ? v2[i].name : v1[i].name, file);
+        rc = put_text(file, is_v2 ? v2[i].text : v1[i].text, e);
+    }
+    return rc;
 }
 
 static bool kill_at_once(const char *root, enum cgroup_mode mode, const char *path)

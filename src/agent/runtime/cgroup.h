@@ -2,7 +2,7 @@
  * cgroup.h - the cgroup of an attempt, on v1, hybrid and v2 machines alike.
  *
  * A path such as "/berth/alc_....1" is the same in every hierarchy. The runtime makes it and sets the
- * limits; this file reads what happened there, kills and removes. `root` is CGROUP_ROOT but in tests.
+ * limits but that of the CPU; this file sets that, reads what happened there, kills and removes. `root` is CGROUP_ROOT but in tests.
  */
 #ifndef AGENT_RUNTIME_CGROUP_H
 #define AGENT_RUNTIME_CGROUP_H
@@ -26,6 +26,10 @@ int64_t cgroup_oom_kills(const char *root, enum cgroup_mode mode, const char *pa
 
 /* True when limits on memory can include swap. */
 bool cgroup_has_swap_limit(const char *root, enum cgroup_mode mode);
+
+/* Shares of the CPUs, and a quota that is never exceeded: 1000 is one core. */
+MUST_CHECK enum err cgroup_limit_cpu(const char *root, enum cgroup_mode mode, const char *path,
+                                     uint32_t cpu_milli, struct error *e);
 
 /* SIGKILL to everything below `path`. */
 void cgroup_kill(const char *root, enum cgroup_mode mode, const char *path);

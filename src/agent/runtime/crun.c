@@ -129,6 +129,11 @@ static enum err crun_exec(const struct runtime_work *work, const struct runtime_
     return rc != ERR_OK ? rc : read_pid(work, exec->pid_file, pid, e);
 }
 
+static enum err crun_limit_cpu(const struct runtime_work *work, uint32_t cpu_milli, struct error *e)
+{
+    return cgroup_limit_cpu(CGROUP_ROOT, work->cgroup_mode, work->spec->cgroup, cpu_milli, e);
+}
+
 static int64_t crun_oom_kills(const struct runtime_work *work)
 {
     return cgroup_oom_kills(CGROUP_ROOT, work->cgroup_mode, work->spec->cgroup);
@@ -182,6 +187,7 @@ const struct runtime runtime_crun = {
     .name = "crun",
     .start = crun_start,
     .started = crun_started,
+    .limit_cpu = crun_limit_cpu,
     .exec = crun_exec,
     .oom_kills = crun_oom_kills,
     .kill = crun_kill,

@@ -89,6 +89,14 @@ static enum err fake_started(const struct runtime_work *work, struct process *st
     return ERR_OK;
 }
 
+static enum err fake_limit_cpu(const struct runtime_work *work, uint32_t cpu_milli, struct error *e)
+{
+    (void)work;
+    (void)cpu_milli;
+    (void)e;
+    return ERR_OK;
+}
+
 static enum err fake_exec(const struct runtime_work *work, const struct runtime_exec *exec,
                           pid_t *pid, struct error *e)
 {
@@ -120,6 +128,7 @@ const struct runtime runtime_fake = {
     .name = "fake",
     .start = fake_start,
     .started = fake_started,
+    .limit_cpu = fake_limit_cpu,
     .exec = fake_exec,
     .oom_kills = fake_oom_kills,
     .kill = fake_kill,

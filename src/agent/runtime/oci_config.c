@@ -9,7 +9,7 @@
 #include "base/map.h"
 
 enum {
-    CPU_PERIOD_US = 100000,
+    SHARES_OF_SETUP = 1024, /* what everything begins with */
     SHM_DEFAULT_MIB = 64,
     NOFILE_WANTED = 65536,
     MASTER_PORT_DEFAULT = 29500,
@@ -424,9 +424,8 @@ static void write_resources(struct json_out *json, const struct oci_config *conf
     json_int(json, "limit", (int64_t)grant->pids_max + 1); /* berth-init is not of the workload */
     json_close(json, '}');
     json_open(json, "cpu", '{');
-    json_int(json, "quota", (int64_t)grant->cpu_milli * CPU_PERIOD_US / 1000);
-    json_int(json, "period", CPU_PERIOD_US);
-    json_int(json, "shares", MIN_OF(MAX_OF((int64_t)grant->cpu_milli * 1024 / 1000, 2), 262144));
+    /* The grant's come when the work runs (runtime.h): the runtime works within these. */
+    json_int(json, "shares", SHARES_OF_SETUP);
     json_close(json, '}');
     json_close(json, '}');
 }

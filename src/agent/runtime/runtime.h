@@ -39,6 +39,8 @@ struct runtime {
     /* Waits until `starter` has done so; `init` is the first process then, a child of ours. */
     enum err (*started)(const struct runtime_work *work, struct process *starter, pid_t *init,
                         struct error *e);
+    /* From now on it gets no more of the CPUs than this. Not before: the set-up would crawl. */
+    enum err (*limit_cpu)(const struct runtime_work *work, uint32_t cpu_milli, struct error *e);
     /* A further command in the same container; `pid` is a child of ours. */
     enum err (*exec)(const struct runtime_work *work, const struct runtime_exec *exec, pid_t *pid,
                      struct error *e);

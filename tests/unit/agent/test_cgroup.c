@@ -63,6 +63,64 @@ static bool was_killed(pid_t pid)
     return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
+static void the_cpu_is_limited_in_the_words_of_each_version(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum cgroup_mode mode;
+        uint32_t milli;
+        const char *dir;
+        const char *files[3][2];
+    } cases[] = {
+        { "v1",
+          CGROUP_MODE_V1,
+          1500,
+          "cpu/berth/alc_x.1/",
+          { { "cpu.shares", "1536" },
+            { "cpu.cfs_period_us", "100000" },
+            { "cpu.cfs_quota_us", "150000" } } },
+        { "hybrid, the least there is",
+          CGROUP_MODE_HYBRID,
+          10,
+          "cpu/berth/alc_x.1/",
+          { { "cpu.shares", "10" },
+            { "cpu.cfs_period_us", "100000" },
+            { "cpu.cfs_quota_us", "1000" } } },
+        { "v2",
+          CGROUP_MODE_V2,
+          1500,
+          "berth/alc_x.1/",
+          { { "cpu.weight", "59" }, { "cpu.max", "150000 100000" } } },
+        { "v2, the least there is",
+          CGROUP_MODE_V2,
+          1,
+          "berth/alc_x.1/",
+          { { "cpu.weight", "1" }, { "cpu.max", "100 100000" } } },
+        { "v2, many cores",
+          CGROUP_MODE_V2,
+          256000,
+          "berth/alc_x.1/",
+          { { "cpu.weight", "10000" }, { "cpu.max", "25600000 100000" } } },
+    };
+    FOR_EACH_CASE (c, cases) {
+        AUTO(test_dir) struct test_dir root = test_dir_new();
+        char path[256];
+        struct error e = { 0 };
+        CHECK("no such cgroup",
+              cgroup_limit_cpu(root.path, c->mode, cgroup, c->milli, NULL) == ERR_IO);
+        for (size_t i = 0; i < 3 && c->files[i][0] != NULL; i++) {
+            (void)snprintf(path, sizeof(path), "%s%s", c->dir, c->files[i][0]);
+            put(&root, path, "");
+        }
+        CHECK_OK(c->name, cgroup_limit_cpu(root.path, c->mode, cgroup, c->milli, &e), &e);
+        for (size_t i = 0; i < 3 && c->files[i][0] != NULL; i++) {
+            (void)snprintf(path, sizeof(path), "%s%s", c->dir, c->files[i][0]);
+            has_text(&root, path, c->files[i][1]);
+        }
+    }
+}
+
 static void kills_for_memory_are_counted(void **state)
 {
     (void)state;
@@ -280,6 +338,7 @@ static void a_real_tree_of_v2_kills_and_is_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cpu_is_limited_in_the_words_of_each_version),
         cmocka_unit_test(kills_for_memory_are_counted),
         cmocka_unit_test(swap_is_limited_where_the_kernel_can),
         cmocka_unit_test(kills_at_once_where_the_kernel_can),
