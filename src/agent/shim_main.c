@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN);
     (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGTERM, SIG_IGN); /* agentd decides, and at shutdown SIGKILL follows */
+    (void)signal(SIGTERM, SIG_IGN); /* until shim_run wants to hear of the end of the machine */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return 1;
     if (is_spare && !wait_for_order(argv))

@@ -1,8 +1,8 @@
 /*
  * The life of one attempt, in one poll loop: two pipes, the first process, signals, one timer.
  *
- * Three things can end the work early: agentd (a "stop" file, SIGURG as the hint: it harms nobody who
- * is not listening yet), the time limit, and
+ * Four things can end the work early: agentd (a "stop" file, SIGURG as the hint: it harms nobody who
+ * is not listening yet), the time limit, the end of the machine (SIGTERM), and
  * the fence: no heartbeat acknowledged for fence_after_s, counted on the boot clock from when that
  * heartbeat was sent. Whichever comes first is the reason that is kept. All of them are TERM, then
  * KILL after the grace.
@@ -245,12 +245,26 @@ static void take_exit(struct shim *shim)
         shim->status.end = shim->status.is_oom == 1 ? IPC_END_OOM : IPC_END_EXIT;
 }
 
+/*
+ * At the end of the machine everybody gets a SIGTERM, the workload as well, and SIGKILL follows later. That
+ * is not an end of its own, whatever it makes of it.
+ */
+static void begin_shutdown(struct shim *shim, struct mono now)
+{
+    if (shim->stage == STAGE_RUNNING)
+        ipc_text_set(shim->status.reason, "its node was shut down");
+    begin_stop(shim, IPC_END_LOST, shim->context->spec.grace_s, now);
+}
+
 static void take_signals(struct shim *shim, struct mono now)
 {
     struct signalfd_siginfo info;
+    bool is_shutdown = false;
     while (read(shim->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        continue; /* which one does not matter: the files say what is asked */
-    look_for_stop(shim, now);
+        is_shutdown = is_shutdown || info.ssi_signo == SIGTERM;
+    look_for_stop(shim, now); /* the files say what is asked */
+    if (is_shutdown && shim->init_fd >= 0)
+        begin_shutdown(shim, now);
 }
 
 static bool is_over(const struct shim *shim, struct mono now)
@@ -291,8 +305,10 @@ static enum err open_fds(struct shim *shim, struct error *e)
     sigset_t signals;
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGURG);
+    (void)sigaddset(&signals, SIGTERM);
     if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0)
         return err_errno(e, "block signals");
+    (void)signal(SIGTERM, SIG_DFL); /* what is ignored is not queued either */
     shim->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     shim->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (shim->signal_fd < 0 || shim->timer_fd < 0)
