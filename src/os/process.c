@@ -76,6 +76,15 @@ static void child_reset_signals(void)
     (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Done by us, who may lower the score again, so that a child without that right may not go below it. */
+static void child_raise_oom_score(void)
+{
+    static const char score[] = "500"; /* of 1000 */
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    (void)!write(fd, score, sizeof(score) - 1); /* not there, or higher already: as well */
+    (void)close(fd);
+}
+
 /*
  * Puts fds[i] at i. Every source is first copied above all targets, so that no target overwrites a
  * source that is still needed.
@@ -115,6 +124,8 @@ static void __attribute__((noreturn)) child_main(struct child *child)
         if (getppid() != child->parent)
             _exit(127); /* it died before we asked */
     }
+    if (spec->is_expendable)
+        child_raise_oom_score();
     child_place_fds(child);
     if (spec->dir != NULL && chdir(spec->dir) != 0)
         child_fail(child, "enter the directory");

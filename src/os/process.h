@@ -25,6 +25,7 @@ struct process_spec {
     size_t fd_count;         /* <= PROCESS_FDS_MAX; 0..2 beyond the count are /dev/null as well */
     bool is_group_leader;    /* a session and group of its own: a signal can reach all of it */
     bool dies_with_us;       /* SIGKILL when the thread that spawned it ends */
+    bool is_expendable;      /* it and its children go first when the machine's memory is used up */
 };
 
 struct process {

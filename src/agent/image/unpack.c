@@ -72,6 +72,7 @@ static enum err start(const struct unpack_env *env, int dir_fd, struct unpacker 
         .fds = fds,
         .fd_count = COUNT_OF(fds),
         .dies_with_us = true,
+        .is_expendable = true,
     };
     enum err rc = process_spawn(&spec, &out->process, e);
     return rc == ERR_OK ? ERR_OK : err_wrap(e, rc, "start the unpacker");

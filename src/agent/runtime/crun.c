@@ -54,7 +54,12 @@ static enum err spawn(const struct runtime_work *work, const char *const *args, 
     /* Nothing of the image's or the user's environment gets near a process of ours. */
     static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     const struct process_spec spec = {
-        .argv = argv, .program = work->program, .env = env, .fds = fds, .fd_count = fd_count
+        .argv = argv,
+        .program = work->program,
+        .env = env,
+        .fds = fds,
+        .fd_count = fd_count,
+        .is_expendable = true, /* we are not: work would inherit what protects us */
     };
     return process_spawn(&spec, out, e);
 }

@@ -15,9 +15,6 @@ enum {
     MASTER_PORT_DEFAULT = 29500,
     EPERM_NUMBER = 1,
     ENOSYS_NUMBER = 38,
-    /* Of 1000: when the machine itself has no memory left, work goes before what keeps the machine. Without
-     * this it would inherit what protects the agent. */
-    OOM_SCORE_ADJ = 500,
 };
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -282,7 +279,6 @@ static void write_process(struct json_out *json, const struct oci_config *config
     }
     json_close(json, ']');
     json_bool(json, "noNewPrivileges", true);
-    json_int(json, "oomScoreAdj", OOM_SCORE_ADJ);
 }
 
 static void write_mount(struct json_out *json, struct str destination, const char *type,

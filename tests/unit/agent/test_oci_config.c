@@ -109,7 +109,6 @@ static void rights_are_none(void **state)
     AUTO(written) struct written w = { 0 };
     write_sample(&w);
     CHECK("no_new_privs", json_is_true(at(w.root, "process.noNewPrivileges")));
-    CHECK("ends before the agent", json_integer_value(at(w.root, "process.oomScoreAdj")) > 0);
     static const char *const sets[] = { "bounding", "effective", "permitted", "inheritable",
                                         "ambient" };
     for (size_t i = 0; i < COUNT_OF(sets); i++) {
@@ -348,7 +347,6 @@ static void a_command_gets_no_more_than_the_workload(void **state)
           strcmp(json_string_value(at(process, "args.0")), "/bin/sh") == 0);
     CHECK("terminal", json_is_true(json_object_get(process, "terminal")));
     CHECK("no_new_privs", json_is_true(json_object_get(process, "noNewPrivileges")));
-    CHECK("ends before the agent", json_integer_value(json_object_get(process, "oomScoreAdj")) > 0);
     CHECK("the same rights", json_equal(json_object_get(process, "capabilities"),
                                         at(w.root, "process.capabilities")) == 1);
     CHECK("the same limits",

@@ -101,6 +101,15 @@ static void test_state_is_clean(void **state)
     (void)signal(SIGPIPE, SIG_DFL);
 }
 
+static void test_expendable(void **state)
+{
+    (void)state;
+    const char *argv[] = { "cat", "/proc/self/oom_score_adj", NULL };
+    struct process_run run = run_of(argv);
+    run.spec.is_expendable = true;
+    expect_output(&run, "500\n");
+}
+
 static void test_directory(void **state)
 {
     (void)state;
@@ -319,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_environment_is_exact),
         cmocka_unit_test(test_nothing_else_is_open),
         cmocka_unit_test(test_state_is_clean),
+        cmocka_unit_test(test_expendable),
         cmocka_unit_test(test_directory),
         cmocka_unit_test(test_input),
         cmocka_unit_test(test_places_descriptors),
