@@ -153,7 +153,10 @@ static void test_problems(void **unused)
 {
     (void)unused;
     FOR_EACH_CASE (c, problems) {
-        const struct error e = { c->code, c->cause, "name", "name: \"/etc/secret\" is wrong" };
+        const struct error e = { .code = c->code,
+                                 .cause = c->cause,
+                                 .field = "name",
+                                 .text = "name: \"/etc/secret\" is wrong" };
         struct problem_view view;
         problem_view_fill(&view, &e);
         CHECK(c->name, view.status == c->status && str_is(view.cause, c->name));
