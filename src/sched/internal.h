@@ -160,7 +160,7 @@ struct sgroup {
     uint64_t checked;       /* sched.clock when it was last found blocked; 0: not yet */
     enum verdict verdict;   /* then */
     bool is_partly_held;    /* then: in some class it was held back, and not looked at */
-    bool wants_victims;     /* inside its quota somewhere: evictions elsewhere may help it */
+    bool wants_victims;     /* more evictable work may help it */
     bool holds;             /* blocked, but would fit if the usable nodes were empty */
     struct mono retry_at;   /* when the protection of a victim ends; 0: no such */
 
@@ -369,6 +369,9 @@ struct plan_member *place_all(const struct sched *sched, const struct fitting *f
 /* Would all members fit if the usable nodes were empty? */
 bool place_if_empty(const struct sched *sched, const struct fitting *fitting);
 
+/* Whose work is evicted: that of others beyond their share, or less urgent work of its own project. */
+enum evict_way { EVICT_BORROWED, EVICT_LESS_URGENT };
+
 /* attempt.c: one workload in one class, within a step. */
 struct attempt {
     struct sched *sched;
@@ -378,6 +381,7 @@ struct attempt {
     struct mono now;
     struct arena *arena;
     struct plan *plan;
+    enum evict_way way;
     struct mono retry_at; /* when the protection of a victim ends; 0: none stood in the way */
     struct plan_member *members; /* where it was held to run, by reclaim() and reclaim_hold() */
 };
@@ -391,7 +395,7 @@ struct plan_entry *plan_add(struct plan *plan, struct arena *arena);
 /* reclaim.c */
 /* Is it inside a guarantee, at any level? */
 bool reclaim_is_entitled(const struct attempt *attempt);
-/* And does somebody use more than theirs? */
+/* Is there anybody to evict that way? */
 bool reclaim_may_help(const struct attempt *attempt);
 /* Evicts what it takes, if that suffices, and holds the room; false: nothing was done. */
 bool reclaim(struct attempt *attempt);

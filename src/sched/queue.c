@@ -101,6 +101,9 @@ static void group_add(struct sched *sched, struct swork *work)
 {
     struct sgroup *group = group_for(sched, work);
     bool is_listed = group->queue.count > 0;
+    const struct swork *first = is_listed ? skip_first(&group->queue)->item : NULL;
+    if (first != NULL && work->workload->r.priority > first->workload->r.priority)
+        group->checked = 0; /* it may preempt what the others could not */
     skip_insert(&group->queue, &sched->pool, work->key, work);
     work->group = group;
     group_reposition(sched, group, is_listed);

@@ -1,7 +1,8 @@
 /*
- * reclaim.c - evicting borrowed work for work inside its guarantee.
+ * reclaim.c - evicting borrowed work for work inside its guarantee, or less urgent work of the same
+ * project for more urgent one.
  *
- * Both sides are judged where their paths in the quota tree part: there the claimant's ancestor stays
+ * Of borrowed work both sides are judged where their paths in the quota tree part: there the claimant's ancestor stays
  * within its quota, and the victim's is above its own before the eviction; nothing from there down to
  * the victim's project ends below its quota. So every eviction moves use from above a quota to below
  * another, and no sequence of evictions can come back to where it began.
@@ -80,10 +81,12 @@ static bool victim_is_outside(const struct swork *victim, const struct sproject 
     return true;
 }
 
-/* Work that began lately is protected, also against claims inside a quota, if so configured. */
+/* Work that began lately is protected; against claims inside a quota only if so configured. */
 static bool is_protected(struct attempt *attempt, const struct swork *victim)
 {
-    int64_t protect_s = attempt->sched->state->settings.min_runtime_in_quota_s;
+    const struct settings_record *settings = &attempt->sched->state->settings;
+    int64_t protect_s =
+        attempt->way == EVICT_BORROWED ? settings->min_runtime_in_quota_s : settings->min_runtime_s;
     struct mono since = { 0 };
     for (const struct sallocation *a = victim->first; a != NULL && protect_s > 0;
          a = a->next_of_work) {
@@ -99,10 +102,18 @@ static bool is_protected(struct attempt *attempt, const struct swork *victim)
     return true;
 }
 
+static bool is_less_urgent(const struct attempt *attempt, const struct swork *victim)
+{
+    return victim->workload->r.priority < attempt->work->workload->r.priority;
+}
+
 static bool may_evict(struct attempt *attempt, const struct swork *victim)
 {
-    if (victim->is_leaving || victim->project == attempt->ask.project)
+    bool is_own = victim->project == attempt->ask.project;
+    if (victim->is_leaving || is_own != (attempt->way == EVICT_LESS_URGENT))
         return false;
+    if (is_own)
+        return is_less_urgent(attempt, victim) && !is_protected(attempt, victim);
     const struct sproject *common = common_ancestor(attempt->ask.project, victim->project);
     return claimant_is_inside(attempt, common) && victim_is_outside(victim, common) &&
            !is_protected(attempt, victim);
@@ -166,6 +177,8 @@ static bool gather(struct attempt *attempt, int64_t class_number, struct victims
     const struct skip_list *active = &sched->classes[class_number].active;
     for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
         struct swork *victim = n->item;
+        if (attempt->way == EVICT_LESS_URGENT && !is_less_urgent(attempt, victim))
+            return false; /* the list begins with the least urgent */
         if (!may_evict(attempt, victim))
             continue;
         move_victim(sched, victim, TAKE_OUT);
@@ -227,7 +240,9 @@ static void evict(struct attempt *attempt, const struct victims *victims)
         struct plan_entry *entry = plan_add(attempt->plan, attempt->arena);
         *entry = (struct plan_entry){ .action = PLAN_EVICT,
                                       .workload = victim->workload,
-                                      .cause = CAUSE_RECLAIMED_FOR_QUOTA,
+                                      .cause = attempt->way == EVICT_BORROWED
+                                                   ? CAUSE_RECLAIMED_FOR_QUOTA
+                                                   : CAUSE_PREEMPTED_BY_PRIORITY,
                                       .for_whom = attempt->work->workload };
     }
 }
@@ -251,18 +266,35 @@ bool reclaim_is_entitled(const struct attempt *attempt)
     return is_inside;
 }
 
-bool reclaim_may_help(const struct attempt *attempt)
+/* Work of its own project that is less urgent. */
+static bool has_less_urgent(const struct attempt *attempt, int64_t class_number)
 {
-    if (!reclaim_is_entitled(attempt) || !place_if_empty(attempt->sched, &attempt->fitting))
-        return false;
-    const struct sched *sched = attempt->sched;
-    for (size_t c = 0; c < sched->class_count; c++) {
-        bool matters = (int64_t)c == attempt->ask.class_number ||
-                       state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU;
-        if (matters && sched->classes[c].active.count > 0 && has_borrowers(sched, (int64_t)c))
+    const struct skip_list *active = &attempt->sched->classes[class_number].active;
+    for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
+        const struct swork *other = n->item;
+        if (!is_less_urgent(attempt, other))
+            return false;
+        if (other->project == attempt->ask.project && !other->is_leaving)
             return true;
     }
     return false;
+}
+
+bool reclaim_may_help(const struct attempt *attempt)
+{
+    const struct sched *sched = attempt->sched;
+    if (attempt->way == EVICT_BORROWED && !reclaim_is_entitled(attempt))
+        return false;
+    bool is_there = false;
+    for (size_t c = 0; c < sched->class_count && !is_there; c++) {
+        bool matters = (int64_t)c == attempt->ask.class_number ||
+                       state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU;
+        if (!matters || sched->classes[c].active.count == 0)
+            continue;
+        is_there = attempt->way == EVICT_BORROWED ? has_borrowers(sched, (int64_t)c)
+                                                  : has_less_urgent(attempt, (int64_t)c);
+    }
+    return is_there && place_if_empty(sched, &attempt->fitting);
 }
 
 bool reclaim(struct attempt *attempt)

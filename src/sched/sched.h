@@ -3,8 +3,9 @@
  *
  * Pure: no clock, I/O, globals, randomness or hash order; the same history gives byte-equal plans.
  * Indices belong to struct sched: derived data, rebuildable from the state at any moment.
- * Here: FIFO by priority and submission inside a project, projects below quota first, first fit in
- * order of nodes, whole-workload reclaim of the youngest borrowed work with grace and requeue.
+ * Here: by priority and submission inside a project, projects below quota first, first fit in
+ * order of nodes; work is evicted whole: borrowed work, youngest first, for work inside a quota, and less
+ * urgent work of the same project for more urgent one.
  */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H

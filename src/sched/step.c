@@ -367,7 +367,10 @@ static struct attempt attempt_of(const struct pass *pass)
 static void remember_refusal(const struct attempt *attempt, enum admission admission)
 {
     int64_t *refused = &attempt->work->project->refused[attempt->ask.class_number];
-    if (admission != ADMIT_FIXED_QUOTA && !reclaim_is_entitled(attempt))
+    struct attempt preempting = *attempt;
+    preempting.way = EVICT_LESS_URGENT;
+    if (admission != ADMIT_FIXED_QUOTA && !reclaim_is_entitled(attempt) &&
+        !reclaim_may_help(&preempting))
         *refused = MIN_OF(*refused, attempt->ask.charge);
 }
 
@@ -413,17 +416,23 @@ static void remember_claim(struct pass *pass, struct swork *work, const struct p
     pass->claims = held_add(pass, work, members, pass->claims);
 }
 
-static bool try_reclaim(struct pass *pass, struct sgroup *group, struct swork *work)
+static void retry_no_later(struct sgroup *group, struct mono at)
+{
+    if (at.ns != 0 && (group->retry_at.ns == 0 || mono_before(at, group->retry_at)))
+        group->retry_at = at;
+}
+
+static bool try_evict(struct pass *pass, struct sgroup *group, struct swork *work,
+                      enum evict_way way)
 {
     size_t count = request_class_count(pass->sched->state, &group->request);
-    group->wants_victims = false;
-    group->retry_at = (struct mono){ 0 };
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(pass->sched->state, &group->request, i);
         if (class_number < 0)
             continue;
         struct attempt attempt = attempt_of(pass);
         attempt_init(&attempt, work, class_number);
+        attempt.way = way;
         if (is_held_back(&attempt.ask))
             continue;
         group->wants_victims = true;
@@ -433,11 +442,17 @@ static bool try_reclaim(struct pass *pass, struct sgroup *group, struct swork *w
             remember_claim(pass, work, attempt.members);
             return true;
         }
-        if (attempt.retry_at.ns != 0 &&
-            (group->retry_at.ns == 0 || mono_before(attempt.retry_at, group->retry_at)))
-            group->retry_at = attempt.retry_at;
+        retry_no_later(group, attempt.retry_at);
     }
     return false;
+}
+
+static bool try_reclaim(struct pass *pass, struct sgroup *group, struct swork *work)
+{
+    group->wants_victims = false;
+    group->retry_at = (struct mono){ 0 };
+    return try_evict(pass, group, work, EVICT_BORROWED) ||
+           try_evict(pass, group, work, EVICT_LESS_URGENT);
 }
 
 static bool would_fit_if_empty(const struct sched *sched, const struct sgroup *group,

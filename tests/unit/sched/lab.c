@@ -155,7 +155,13 @@ static void check_eviction(const struct lab *lab, const struct plan *plan, size_
     const struct plan_entry *entry = &plan->entries[at];
     const struct workload *victim = entry->workload;
     CHECK("INV-8: victims are preemptible", victim->r.preemptible == PREEMPTIBLE_ALWAYS);
-    CHECK("INV-8: not of the same project", victim->project != entry->for_whom->project);
+    if (victim->project == entry->for_whom->project) {
+        CHECK("INV-8: within a project only the less urgent",
+              entry->cause == CAUSE_PREEMPTED_BY_PRIORITY &&
+                  victim->r.priority < entry->for_whom->r.priority);
+        return;
+    }
+    CHECK("INV-8: others' work for a quota only", entry->cause == CAUSE_RECLAIMED_FOR_QUOTA);
     const struct project *side = victim->project;
     while (side->parent != NULL && !project_is_within(entry->for_whom->project, side->parent))
         side = side->parent;
