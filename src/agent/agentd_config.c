@@ -13,8 +13,6 @@
 #include "os/fd.h"
 #include "os/file.h"
 
-#define HOSTS_NAME "hosts" /* in the bundle */
-
 enum {
     DEVICES_MAX = GRANT_DEVICES_MAX * GPU_NODES_MAX + GPU_NODES_MAX,
     BINDS_OF_OURS = 2, /* the upload, /etc/hosts */
@@ -211,7 +209,7 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
         .rootfs = has_image ? "rootfs" : agentd->options.rootfs,
         .is_rootfs_read_only = !has_image,
         .cgroup = draft->cgroup,
-        .init = agentd->init_program,
+        .init = ATTEMPT_OWN_DIR "/" ATTEMPT_INIT_NAME,
         .has_swap_limit = cgroup_has_swap_limit(CGROUP_ROOT, agentd->cgroup_mode),
         .nofile_max = agentd->nofile_max,
         .devices = draft->devices,
@@ -227,9 +225,10 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
         draft->binds[draft->config.bind_count++] =
             (struct oci_bind){ .source = "upload", .target = draft->payload.upload_path };
     if (rc == ERR_OK && has_hosts_file(agentd, grant))
-        draft->binds[draft->config.bind_count++] = (struct oci_bind){ .source = HOSTS_NAME,
-                                                                      .target = STR("/etc/hosts"),
-                                                                      .is_read_only = true };
+        draft->binds[draft->config.bind_count++] =
+            (struct oci_bind){ .source = ATTEMPT_OWN_DIR "/" ATTEMPT_HOSTS_NAME,
+                               .target = STR("/etc/hosts"),
+                               .is_read_only = true };
     return rc;
 }
 
@@ -317,9 +316,7 @@ static enum err write_config(const struct draft *draft, const struct attempt_dir
     oci_hosts_write(&draft->config, &hosts);
     enum err rc = attempt_write_file(dirs->run, "config.json", buf_str(&json), e);
     if (rc == ERR_OK)
-        rc = attempt_write_file(dirs->run, HOSTS_NAME, buf_str(&hosts), e);
-    if (rc == ERR_OK && fchmodat(dirs->run, HOSTS_NAME, 0644, 0) != 0)
-        rc = err_errno(e, "let the workload read its %s", HOSTS_NAME);
+        rc = attempt_write_file(dirs->run, ATTEMPT_HOSTS_NAME, buf_str(&hosts), e);
     return rc;
 }
 

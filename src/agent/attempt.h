@@ -7,7 +7,7 @@
  *     log       the spool (logspool.h); log.ack: how much of it may be dropped
  *     scratch/  what the workload writes over its image
  *   RUN/alloc/alc_....N/      in memory (tmpfs): what dies with the processes anyway
- *     config.json, rootfs/, upload/, runtime.log, runtime.pid   for the runtime: its bundle
+ *     config.json, rootfs/, upload/, own/, hosts, runtime.log, runtime.pid   for the runtime: its bundle
  *     pid       of the workload's first process, as text: there before its status says "running"
  *     lock      locked (flock) by the shim as long as it lives; holds its pid as text
  *     status    struct attempt_status while it runs
@@ -35,6 +35,15 @@ enum {
     ATTEMPT_NAME_MAX = 48, /* "alc_... .4294967295" with its NUL */
     ATTEMPT_VERSION = 1,
 };
+
+/*
+ * In memory, and in the shim's mount namespace only: what every container is given by us, on a file system
+ * of its own, for a workload can read in /proc/mounts where on the machine a bind mount comes from.
+ */
+#define ATTEMPT_OWN_DIR   "own"
+#define ATTEMPT_INIT_NAME "berth-init"
+#define ATTEMPT_HOSTS_NAME                                                                         \
+    "hosts" /* agentd puts it into the bundle, the shim from there into own/ */
 
 /* In memory: why a shim gave up before it began anything, as text. */
 #define ATTEMPT_WHY_NAME "why"

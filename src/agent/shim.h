@@ -45,6 +45,8 @@ MUST_CHECK enum err shim_own_mounts(struct error *e);
 
 /* The image (rootfs/) and the upload (upload/) of an attempt, in its bundle. */
 MUST_CHECK enum err shim_mount_root(struct shim_context *context, struct error *e);
+/* What containers are given by us (ATTEMPT_OWN_DIR), in the bundle. */
+MUST_CHECK enum err shim_mount_own(struct shim_context *context, struct error *e);
 void shim_settle_root(struct shim_context *context); /* once that is not in anybody's way */
 void shim_unmount_root(const struct shim_context *context);
 

@@ -3,6 +3,7 @@
  * it, and no other workload's namespace ever had them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 #include <unistd.h>
 
 #include "agent/shim.h"
+#include "os/fd.h"
+
+enum { OWN_BYTES_MAX = 512 * 1024 };
 
 struct place {
     char rootfs[ATTEMPT_PATH_MAX + 16];
@@ -69,13 +73,68 @@ enum err shim_own_mounts(struct error *e)
     return ERR_OK;
 }
 
+static enum err enter_own_mounts(struct shim_context *context, struct error *e)
+{
+    enum err rc = context->has_own_mounts ? ERR_OK : shim_own_mounts(e);
+    context->has_own_mounts = rc == ERR_OK;
+    return rc;
+}
+
+/* Everybody may read it there; who it belongs to is root. */
+static enum err copy_own(int from_dir, const char *from, int own_fd, const char *name, mode_t mode,
+                         struct error *e)
+{
+    AUTO(buf) struct buf bytes = { 0 };
+    enum err rc = attempt_read_file(from_dir, from, OWN_BYTES_MAX, &bytes, e);
+    if (rc == ERR_OK)
+        rc = attempt_write_file(own_fd, name, buf_str(&bytes), e);
+    if (rc == ERR_OK && fchmodat(own_fd, name, mode, 0) != 0)
+        rc = err_errno(e, "let the workload read its %s", name);
+    return rc;
+}
+
+/* berth-init lies beside this program. */
+static enum err open_programs(int *out, struct error *e)
+{
+    char path[ATTEMPT_PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    char *slash = size > 0 ? memrchr(path, '/', (size_t)size) : NULL;
+    if (slash == NULL)
+        return err_errno(e, "find berth-init beside this program");
+    slash[1] = '\0';
+    *out = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *out >= 0 ? ERR_OK : err_errno(e, "open %s", path);
+}
+
+enum err shim_mount_own(struct shim_context *context, struct error *e)
+{
+    /* Not context->dirs.run, which may still lead into the mount namespace we came from. */
+    const int run = AT_FDCWD;
+    AUTO(fd) int programs = -1;
+    if (context->spec.is_fake == 1)
+        return ERR_OK; /* it may run without any right */
+    enum err rc = enter_own_mounts(context, e);
+    if (rc == ERR_OK)
+        rc = open_programs(&programs, e);
+    if (rc != ERR_OK)
+        return rc;
+    if ((mkdirat(run, ATTEMPT_OWN_DIR, 0711) != 0 && errno != EEXIST) ||
+        mount("berth", ATTEMPT_OWN_DIR, "tmpfs", MS_NOSUID | MS_NODEV, "size=2m,mode=755") != 0)
+        return err_errno(e, "mount %s", ATTEMPT_OWN_DIR);
+    AUTO(fd) int own = openat(run, ATTEMPT_OWN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0)
+        return err_errno(e, "open %s", ATTEMPT_OWN_DIR);
+    rc = copy_own(programs, ATTEMPT_INIT_NAME, own, ATTEMPT_INIT_NAME, 0755, e);
+    return rc == ERR_OK ? copy_own(run, ATTEMPT_HOSTS_NAME, own, ATTEMPT_HOSTS_NAME, 0644, e) : rc;
+}
+
 enum err shim_mount_root(struct shim_context *context, struct error *e)
 {
     const struct attempt_spec *spec = &context->spec;
     if (!has_mounts(spec))
         return ERR_OK;
     AUTO(image_store) struct image_store *store = NULL;
-    enum err rc = context->has_own_mounts ? ERR_OK : shim_own_mounts(e);
+    enum err rc = enter_own_mounts(context, e);
     if (rc == ERR_OK)
         rc = image_store_attach(&store, spec->image_store, e);
     if (rc == ERR_OK && spec->has_image == 1)

@@ -463,6 +463,8 @@ static bool live(struct shim *shim, struct error *e)
     }
     enum err rc = open_fds(shim, e);
     if (rc == ERR_OK)
+        rc = shim_mount_own(shim->context, e);
+    if (rc == ERR_OK)
         rc = shim_mount_root(shim->context, e);
     if (rc != ERR_OK && err_is_shortage(e))
         return false;

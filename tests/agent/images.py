@@ -1,9 +1,10 @@
 """Groups of tests/agent/run: what berth-agentd makes of images."""
 import os
+import re
 import shutil
 import subprocess
 
-from agentlib import (END, EXITED, RUNNING, WAITING, Grant, id_text, make_rootfs, oci_layout, sh, sha, tap)
+from agentlib import (END, EXITED, RUNNING, WAITING, Grant, id_text, make_rootfs, new_id, oci_layout, sh, sha, tap)
 
 
 TENANT = b"T" * 16
@@ -21,6 +22,7 @@ def test_images(n):
     check_foreign(n, image)
     check_spoiled(n, root)
     check_upload(n, image)
+    check_mounts(n, image)
     check_remains(n, image)
 
 
@@ -103,6 +105,33 @@ def check_upload(n, image):
     entry = n.peer.wait_state(g, EXITED)
     tap.check(n.spool(g)[0] == b"uploaded\ncode.sh\nnew\n", "and mounted, writable, where it was asked for",
               (entry, n.spool(g)))
+
+
+def check_mounts(n, image):
+    """What a workload reads about the machine's paths in its list of mounts."""
+    script = "cat /proc/self/mountinfo /proc/self/mounts /proc/1/mountinfo; cat /etc/hosts; ls -l /dev/berth-init"
+    other = sh("sleep 60", tenant=b"V" * 16)
+    other.uid_base += 65536
+    g = sh(script, image=image, hostname="here")
+    n.want(other, g)
+    n.peer.wait_state(other, RUNNING)
+    n.peer.wait_state(g, EXITED)
+    out, err, _ = n.spool(g)
+    text = out.decode()
+    bad = [word for word in (n.dir, n.state, n.run_dir, "alc_", "ten_", "nod_", os.path.dirname(n.command[0]), other.name)
+           if word in text]
+    tap.check(bad == [] and "overlay overlay" in text and "\there\n" in text and err == b"",
+              "the list of mounts tells no path of the machine, and nobody's id", (bad, text, err))
+    volume = new_id()
+    g = sh(script, image=image, targets=["/data"], volumes=[(volume, False)])
+    n.want(other, g)
+    n.peer.wait_state(g, EXITED)
+    text = n.spool(g)[0].decode()
+    tenants = set(re.findall("ten_[0-9a-z]{26}", text))
+    tap.check("alc_" not in text and n.run_dir not in text and tenants <= {id_text("ten_", TENANT)} and id_text("vol_", volume) in text,
+              "but of a volume's place, which is the tenant's own", text)
+    n.want()
+    n.peer.wait_state(other, EXITED)
 
 
 def check_remains(n, image):

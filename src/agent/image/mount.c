@@ -234,7 +234,8 @@ static enum err mount_overlay(const struct stack *stack, const struct image_moun
     buf_format(&options, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", upper_fd, work_fd);
     if (options.size >= OPTIONS_MAX)
         return err_set(e, ERR_LIMIT, "the image has too many layers to mount");
-    if (mount(want->scratch, want->rootfs, "overlay", MS_NOSUID | MS_NODEV, options.data) != 0)
+    /* The source is for people, and workloads read it in /proc/mounts: no path of the machine. */
+    if (mount("overlay", want->rootfs, "overlay", MS_NOSUID | MS_NODEV, options.data) != 0)
         return err_errno(e,
                          "mount the overlay at %s (is %s on a file system that can be an upper "
                          "layer?)",
