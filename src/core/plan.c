@@ -62,10 +62,14 @@ static void start(struct grants *grants, const struct plan_entry *entry)
         grant(grants, entry, rank);
 }
 
-static void fail(struct decision *d, const struct plan_entry *entry)
+/* Work for the case of a failure that did not come has not failed itself. */
+static void end(struct decision *d, const struct plan_entry *entry)
 {
-    static const struct str detail = { "what it was to run after can no longer end as asked", 51 };
-    workload_step(d, workload_image(d, entry->workload), WL_FAILED, entry->cause, detail);
+    bool is_unneeded = entry->cause == CAUSE_NOT_NEEDED;
+    const char *detail = is_unneeded ? "it was to run only if other work failed, and none did"
+                                     : "what it was to run after can no longer end as asked";
+    workload_step(d, workload_image(d, entry->workload), is_unneeded ? WL_CANCELLED : WL_FAILED,
+                  entry->cause, str_of(detail));
 }
 
 void decide_plan(const struct state *state, const struct plan *plan, struct mono now,
@@ -86,8 +90,8 @@ void decide_plan(const struct state *state, const struct plan *plan, struct mono
         case PLAN_EVICT:
             workload_evict(&d, entry->workload, entry->cause, entry->for_whom->r.id);
             break;
-        case PLAN_FAIL:
-            fail(&d, entry);
+        case PLAN_END:
+            end(&d, entry);
             break;
         }
     }

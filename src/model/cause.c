@@ -33,6 +33,7 @@ static const char *const causes[CAUSE_COUNT] = {
     [CAUSE_START_TIMEOUT] = "start_timeout",
     [CAUSE_STALE_GANG] = "stale_gang",
     [CAUSE_DEPENDENCY_FAILED] = "dependency_failed",
+    [CAUSE_NOT_NEEDED] = "not_needed",
     [CAUSE_USER_CANCELLED] = "user_cancelled",
     [CAUSE_ADMIN_CANCELLED] = "admin_cancelled",
     [CAUSE_USER_REQUEUED] = "user_requeued",
@@ -106,6 +107,8 @@ static const char *const meanings[CAUSE_COUNT] = {
     [CAUSE_STALE_GANG] = "Members were lost and could not be replaced in time.",
     [CAUSE_DEPENDENCY_FAILED] =
         "A workload it depends on ended otherwise than it asked, so it can never start.",
+    [CAUSE_NOT_NEEDED] =
+        "It was to run only if other work failed, which did not happen; nothing is wrong.",
     [CAUSE_USER_CANCELLED] = "Somebody of its tenant cancelled it.",
     [CAUSE_ADMIN_CANCELLED] = "An administrator cancelled it.",
     [CAUSE_USER_REQUEUED] = "Somebody sent it back to the queue to start again.",

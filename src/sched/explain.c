@@ -1,6 +1,8 @@
 /* explain.c - why a workload waits: the first cause that applies, with the numbers behind it. */
 #include "sched/internal.h"
 
+enum { CLOSED_SHOWN_MAX = 3 };
+
 struct explaining {
     const struct sched *sched;
     const struct workload *workload;
@@ -85,6 +87,48 @@ static size_t largest_block(const struct sched *sched, int64_t class_number)
     return free;
 }
 
+static bool node_has_class(const struct snode *node, int64_t class_number)
+{
+    bool has_it = node->cpu_class == class_number;
+    for (size_t i = 0; i < node->part_count && !has_it; i++)
+        has_it = node->parts[i].class_number == class_number;
+    return has_it;
+}
+
+/* Why a node takes no new work, as a person would say it. */
+static const char *closed_because(const struct node *node)
+{
+    static const char *const words[HOLD_KIND_COUNT] = {
+        [HOLD_PERSON] = "cordoned", [HOLD_CHECK] = "held by a check", [HOLD_DRAIN] = "being drained"
+    };
+    if (node->r.contact != CONTACT_OK)
+        return "out of contact";
+    /* The last: who drains a node has often cordoned it before. */
+    return node->r.holds.count > 0 ? words[node->r.holds.items[node->r.holds.count - 1].kind]
+                                   : "not ready";
+}
+
+/* "; n1 is being drained, n2 cordoned, and 3 more take no new work", or "". */
+static const char *closed_nodes(const struct explaining *x, const struct fitting *fitting)
+{
+    size_t count = 0;
+    const char *text = "";
+    for (const struct snode *n = x->sched->first_node; n != NULL; n = n->next) {
+        bool is_meant = id_is_none(fitting->node) ? node_has_class(n, fitting->class_number)
+                                                  : id_eq(n->node->r.id, fitting->node);
+        if (n->is_usable || !is_meant)
+            continue;
+        if (count++ < CLOSED_SHOWN_MAX)
+            text = arena_format(x->arena, "%s%s %.*s is %s", text, count > 1 ? "," : "",
+                                STR_ARG(n->node->r.name), closed_because(n->node));
+    }
+    if (count == 0)
+        return "";
+    if (count > CLOSED_SHOWN_MAX)
+        text = arena_format(x->arena, "%s, and %zu more", text, count - CLOSED_SHOWN_MAX);
+    return arena_format(x->arena, ";%s: no new work there", text);
+}
+
 static void say_capacity(struct explaining *x, const struct fitting *fitting)
 {
     const struct sched *sched = x->sched;
@@ -98,8 +142,8 @@ static void say_capacity(struct explaining *x, const struct fitting *fitting)
     }
     if (fitting->members > 1 && fit > 0) {
         say(x, CAUSE_WAITING_FOR_GANG,
-            arena_format(x->arena, "needs %zu members of %s at once; %zu fit now", fitting->members,
-                         each, fit));
+            arena_format(x->arena, "needs %zu members of %s at once; %zu fit now%s",
+                         fitting->members, each, fit, closed_nodes(x, fitting)));
         return;
     }
     const char *members =
@@ -113,8 +157,8 @@ static void say_capacity(struct explaining *x, const struct fitting *fitting)
                              units(x, fitting->request.cpu_milli),
                              (long long)fitting->request.memory_mib);
     say(x, CAUSE_WAITING_FOR_CAPACITY,
-        arena_format(x->arena, "needs %s%s %s; %s free, largest block %zu%s", members, each, where,
-                     free, block, cores));
+        arena_format(x->arena, "needs %s%s %s; %s free, largest block %zu%s%s", members, each,
+                     where, free, block, cores, closed_nodes(x, fitting)));
 }
 
 /* Whether an earlier group of the project holds the class back from this one. */

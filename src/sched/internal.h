@@ -175,7 +175,7 @@ enum whereabouts {
     WORK_QUEUED,    /* in a group */
     WORK_BACKS_OFF, /* until not_before */
     WORK_DEPENDS,   /* on other work */
-    WORK_DOOMED,    /* on other work that ended otherwise */
+    WORK_DOOMED,    /* on other work that ended otherwise: it never starts */
     WORK_ENDED,
 };
 
@@ -321,6 +321,8 @@ bool quota_is_inside(const struct ask *ask);
 /* queue.c */
 void queue_enter(struct sched *sched, struct swork *work); /* wherever its record says */
 void queue_leave(struct sched *sched, struct swork *work);
+/* Why work that is doomed by what it depends on never starts. */
+enum cause queue_doom(const struct sched *sched, const struct swork *work);
 void queue_add_work(struct sched *sched, struct workload *workload);
 void queue_change_work(struct sched *sched, struct swork *work);
 void queue_forget_work(struct sched *sched, struct id id);

@@ -147,7 +147,9 @@ static void pending_remove(struct sched *sched, struct swork *work)
 
 /* ---- dependencies -------------------------------------------------------------------------- */
 
-enum dependency_state { DEPENDENCY_MET, DEPENDENCY_OPEN, DEPENDENCY_NEVER };
+/* Each outweighs those before it. Unneeded: what it was to follow the failure of has not failed, or was not
+ * needed itself. */
+enum dependency_state { DEPENDENCY_MET, DEPENDENCY_OPEN, DEPENDENCY_UNNEEDED, DEPENDENCY_NEVER };
 
 /* Of a workload, or of all elements of an array that are still known. */
 static enum dependency_state dependency_state(const struct sched *sched,
@@ -158,19 +160,23 @@ static enum dependency_state dependency_state(const struct sched *sched,
     if (is_array)
         w = state_array(sched->state, dependency->workload);
     size_t failed = 0;
+    size_t unneeded = 0;
     for (; w != NULL; w = is_array ? w->array_next : NULL) {
-        if (w->r.state == WL_SUCCEEDED)
-            continue;
         bool is_final = workload_state_is_final(w->r.state);
+        bool is_unneeded = is_final && w->r.cause == CAUSE_NOT_NEEDED;
+        unneeded += is_unneeded;
+        if (w->r.state == WL_SUCCEEDED || is_unneeded)
+            continue;
         if (is_final && dependency->when == AFTER_OK)
             return DEPENDENCY_NEVER;
         if (!is_final)
             return DEPENDENCY_OPEN;
         failed++;
     }
-    if (dependency->when == AFTER_FAILED && failed == 0)
-        return DEPENDENCY_NEVER;
-    return DEPENDENCY_MET;
+    bool is_unneeded = dependency->when == AFTER_FAILED
+                           ? failed == 0
+                           : dependency->when == AFTER_OK && unneeded > 0;
+    return is_unneeded ? DEPENDENCY_UNNEEDED : DEPENDENCY_MET;
 }
 
 /* A dependency that was met once is met for good: work that started before waits for nothing. */
@@ -180,12 +186,15 @@ static enum dependency_state dependencies_state(const struct sched *sched,
     enum dependency_state all = DEPENDENCY_MET;
     for (size_t i = 0; i < r->depends_on.count && r->attempt == 0; i++) {
         enum dependency_state one = dependency_state(sched, &r->depends_on.items[i]);
-        if (one == DEPENDENCY_NEVER)
-            return one;
-        if (one == DEPENDENCY_OPEN)
-            all = one;
+        all = MAX_OF(all, one);
     }
     return all;
+}
+
+enum cause queue_doom(const struct sched *sched, const struct swork *work)
+{
+    enum dependency_state state = dependencies_state(sched, &work->workload->r);
+    return state == DEPENDENCY_UNNEEDED ? CAUSE_NOT_NEEDED : CAUSE_DEPENDENCY_FAILED;
 }
 
 static struct skip_key submission_key(const struct swork *work)
@@ -280,7 +289,7 @@ void queue_enter(struct sched *sched, struct swork *work)
         return;
     work->key = (struct skip_key){ .major = -r->priority, .minor = r->submitted_sequence };
     enum dependency_state dependencies = dependencies_state(sched, r);
-    if (dependencies == DEPENDENCY_NEVER) {
+    if (dependencies >= DEPENDENCY_UNNEEDED) {
         work->where = WORK_DOOMED;
         skip_insert(&sched->doomed, &sched->pool, work->key, work);
         return;

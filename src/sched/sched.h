@@ -25,7 +25,7 @@ void sched_note(struct sched *sched, const struct event *event);
 enum plan_action {
     PLAN_START, /* grant these members to these nodes */
     PLAN_EVICT, /* stop this workload for another; it goes back to the queue */
-    PLAN_FAIL,  /* what it was to run after ended otherwise: it can never start */
+    PLAN_END,   /* what it was to run after ended otherwise: it never starts */
 };
 
 struct plan_member {
@@ -43,7 +43,7 @@ struct plan_entry {
     struct plan_member *members; /* PLAN_START: workload->r.members of them, by rank */
     size_t member_count;
     bool is_borrowed;          /* PLAN_START: takes the project above its quota */
-    enum cause cause;          /* PLAN_EVICT, PLAN_FAIL */
+    enum cause cause;          /* PLAN_EVICT, PLAN_END */
     struct workload *for_whom; /* PLAN_EVICT: who needs the room */
 };
 

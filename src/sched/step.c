@@ -671,14 +671,15 @@ static bool end_void_claims(const struct pass *pass)
     return any;
 }
 
-static void fail_doomed(struct pass *pass)
+static void end_doomed(struct pass *pass)
 {
     for (const struct skip_node *n = skip_first(&pass->sched->doomed); n != NULL;
          n = skip_next(n)) {
+        const struct swork *work = n->item;
         struct plan_entry *entry = plan_add(pass->plan, pass->arena);
-        *entry = (struct plan_entry){ .action = PLAN_FAIL,
-                                      .workload = ((struct swork *)n->item)->workload,
-                                      .cause = CAUSE_DEPENDENCY_FAILED };
+        *entry = (struct plan_entry){ .action = PLAN_END,
+                                      .workload = work->workload,
+                                      .cause = queue_doom(pass->sched, work) };
     }
 }
 
@@ -703,7 +704,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     size_t count_before = plan->count;
     notice_time(sched, now);
     shadow_begin(sched);
-    fail_doomed(&pass);
+    end_doomed(&pass);
     serve_claims(&pass);
     begin_pass(&pass);
     uint64_t clock = sched->clock;

@@ -336,7 +336,7 @@ static const struct dependency_case dependency_cases[] = {
     { "after any, and it was ok", 0, AFTER_ANY, WL_RUNNING },
     { "after any, and it failed", 1, AFTER_ANY, WL_RUNNING },
     { "after failed, and it did", 1, AFTER_FAILED, WL_RUNNING },
-    { "after failed, but it was ok", 0, AFTER_FAILED, WL_FAILED },
+    { "after failed, but it was ok", 0, AFTER_FAILED, WL_CANCELLED },
 };
 
 static void dependencies(void **state)
@@ -355,10 +355,38 @@ static void dependencies(void **state)
         lab_exit(&lab, first, 0, c->code);
         lab_settle(&lab);
         CHECK(c->name, lab_is(&lab, second, c->state));
-        bool is_failed = c->state == WL_FAILED;
-        CHECK(c->name, !is_failed || lab_record(&lab, second)->cause == CAUSE_DEPENDENCY_FAILED);
-        CHECK(c->name, lab_is(&lab, third, is_failed ? WL_FAILED : WL_QUEUED));
+        enum cause cause = c->state == WL_FAILED      ? CAUSE_DEPENDENCY_FAILED
+                           : c->state == WL_CANCELLED ? CAUSE_NOT_NEEDED
+                                                      : CAUSE_NONE;
+        CHECK(c->name, lab_record(&lab, second)->cause == cause);
+        CHECK(c->name, lab_is(&lab, third, c->state == WL_RUNNING ? WL_QUEUED : c->state));
+        CHECK(c->name, cause == CAUSE_NONE || lab_record(&lab, third)->cause == cause);
     }
+}
+
+/* What follows work that was not needed: `ok` and `failed` are not needed either, `any` runs; and beside a
+ * dependency that failed, that one counts. */
+static void after_what_was_not_needed(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    small_world(&lab);
+    struct id first = submit(&lab);
+    struct id rescue = lab_submit(
+        &lab, (struct lab_job){ "amber", .gpu_milli = 1000, .after = first, .when = AFTER_FAILED });
+    struct id rescue_of_it =
+        lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .after = rescue,
+                                           .when = AFTER_FAILED });
+    struct id always = lab_submit(
+        &lab, (struct lab_job){ "amber", .gpu_milli = 1000, .after = rescue, .when = AFTER_ANY });
+    lab_run(&lab, 3);
+    lab_exit(&lab, first, 0, 0);
+    lab_settle(&lab);
+    CHECK("it is cancelled", lab_is(&lab, rescue, WL_CANCELLED));
+    CHECK("and so is what was for its failure",
+          lab_is(&lab, rescue_of_it, WL_CANCELLED) &&
+              lab_record(&lab, rescue_of_it)->cause == CAUSE_NOT_NEEDED);
+    CHECK("what was for any end runs", lab_is(&lab, always, WL_RUNNING));
 }
 
 static void a_dependency_on_a_whole_array(void **state)
@@ -576,6 +604,7 @@ int main(void)
         cmocka_unit_test(requeue_runs_again),
         cmocka_unit_test(an_array_acts_as_one),
         cmocka_unit_test(dependencies),
+        cmocka_unit_test(after_what_was_not_needed),
         cmocka_unit_test(a_dependency_on_a_whole_array),
         cmocka_unit_test(a_start_that_takes_too_long),
         cmocka_unit_test(a_process_that_does_not_die),

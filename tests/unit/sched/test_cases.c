@@ -1,4 +1,6 @@
 /* What users of such systems ran into, one situation a test. */
+#include <string.h>
+
 #include "unit/sched/lab.h"
 #include "unit/test.h"
 
@@ -719,6 +721,30 @@ static void explanations_name_numbers(void **state)
     CHECK("after other work", lab_why(&lab, after).cause == CAUSE_WAITING_FOR_DEPENDENCY);
 }
 
+static void explanations_name_closed_nodes(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab_add_node(&lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 4 });
+    lab_add_node(&lab, (struct lab_node){ .name = "n2", .class_name = "h100", .devices = 4 });
+    lab_add_node(&lab, (struct lab_node){ .name = "n3", .class_name = "l40s", .devices = 4 });
+    lab_project(&lab, "amber", no_quota);
+    CHECK("cordon", lab_node_act(&lab, CMD_NODE_CORDON, "n1") == ERR_OK);
+    CHECK("another class", lab_node_act(&lab, CMD_NODE_CORDON, "n3") == ERR_OK);
+    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 3000, .class_name = "h100" });
+    struct id job =
+        lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 2000, .class_name = "h100" });
+    struct explanation why = lab_why(&lab, job);
+    CHECK("cordoned", memmem(why.text.data, why.text.size, "; n1 is cordoned: no new work there",
+                             strlen("; n1 is cordoned: no new work there")) != NULL);
+    CHECK("drain", lab_node_act(&lab, CMD_NODE_DRAIN, "n2") == ERR_OK);
+    why = lab_why(&lab, job);
+    static const char both[] = "; n1 is cordoned, n2 is being drained: no new work there";
+    CHECK("both", memmem(why.text.data, why.text.size, both, strlen(both)) != NULL);
+    CHECK("no other", memmem(why.text.data, why.text.size, "n3", 2) == NULL);
+}
+
 static void same_history_same_plans(void **state)
 {
     (void)state;
@@ -778,6 +804,7 @@ int main(void)
         cmocka_unit_test(work_in_a_parent_is_a_child_with_the_rest),
         cmocka_unit_test(the_second_class_is_second),
         cmocka_unit_test(explanations_name_numbers),
+        cmocka_unit_test(explanations_name_closed_nodes),
         cmocka_unit_test(same_history_same_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
