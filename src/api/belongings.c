@@ -139,6 +139,25 @@ enum err list_volumes(struct call *c, struct error *e)
     return call_list_end(c, &list, e);
 }
 
+/* Who belongs to no tenant may leave it out where the name is in use once. */
+static enum err volume_by_name(const struct call *c, const struct project *tenant, struct str name,
+                               struct volume **out, struct error *e)
+{
+    struct volume *found = NULL;
+
+    for (struct volume *v = call_state(c)->first_volume; v != NULL; v = v->next) {
+        bool is_meant = tenant == NULL || id_eq(v->r.tenant, tenant->r.id);
+        if (!is_meant || !call_allows(c, v->r.tenant) || !str_eq(v->r.name, name))
+            continue;
+        if (found != NULL)
+            return err_field(e, "tenant", "tenant: more than one has a volume %.*s; name one",
+                             STR_ARG(v->r.name));
+        found = v;
+    }
+    *out = found;
+    return ERR_OK;
+}
+
 static enum err find_volume(const struct call *c, struct volume **out, struct error *e)
 {
     struct str name = c->request->params[0];
@@ -151,8 +170,10 @@ static enum err find_volume(const struct call *c, struct volume **out, struct er
 
     if (id_parse(ID_VOLUME, name, &id))
         volume = state_volume(call_state(c), id);
-    else if (tenant != NULL)
-        volume = state_volume_by_name(call_state(c), tenant->r.id, name);
+    else
+        rc = volume_by_name(c, tenant, name, &volume, e);
+    if (rc != ERR_OK)
+        return rc;
     if (volume == NULL || !call_allows(c, volume->r.tenant))
         return call_not_found("volume", name, e);
     *out = volume;
@@ -232,19 +253,44 @@ enum err list_images(struct call *c, struct error *e)
     return call_list_end(c, &list, e);
 }
 
+/* What everybody is offered goes first; of a tenant's, the only one of that name will do. */
+static enum err image_by_name(const struct call *c, const struct project *tenant, struct str name,
+                              struct image **out, struct error *e)
+{
+    const struct id owner = tenant != NULL ? tenant->r.id : (struct id){ 0 };
+    struct image *found = state_image_by_name(call_state(c), owner, name);
+
+    *out = found;
+    if (found != NULL || tenant != NULL)
+        return ERR_OK;
+    for (struct image *i = call_state(c)->first_image; i != NULL; i = i->next) {
+        if (!call_allows(c, i->r.tenant) || !str_eq(i->r.name, name))
+            continue;
+        if (found != NULL)
+            return err_field(e, "tenant", "tenant: more than one has an image %.*s; name one",
+                             STR_ARG(i->r.name));
+        found = i;
+    }
+    *out = found;
+    return ERR_OK;
+}
+
 static enum err find_image(const struct call *c, struct image **out, struct error *e)
 {
     struct str name = c->request->params[0];
     struct project *tenant = NULL;
+    struct image *image = NULL;
     struct id id = { 0 };
     enum err rc = call_tenant_param(c, &tenant, e);
     if (rc != ERR_OK)
         return rc;
 
-    const struct id owner = tenant != NULL ? tenant->r.id : (struct id){ 0 };
-    struct image *image = id_parse(ID_IMAGE, name, &id)
-                              ? id_map_get(&call_state(c)->images, id)
-                              : state_image_by_name(call_state(c), owner, name);
+    if (id_parse(ID_IMAGE, name, &id))
+        image = id_map_get(&call_state(c)->images, id);
+    else
+        rc = image_by_name(c, tenant, name, &image, e);
+    if (rc != ERR_OK)
+        return rc;
     if (image == NULL || !call_allows(c, image->r.tenant))
         return call_not_found("image", name, e);
     *out = image;
@@ -253,9 +299,12 @@ static enum err find_image(const struct call *c, struct image **out, struct erro
 
 static void answer_image(struct call *c, const struct image *image)
 {
+    const struct api_ops *ops = c->context->ops;
     struct image_view view;
 
     image_view_fill(&view, call_state(c), image);
+    if (ops->image_command != NULL)
+        (void)ops->image_command(ops->arg, &image->r.manifest, call_arena(c), &view.command);
     call_answer(c, &image_view_schema, &view, image->r.version);
 }
 

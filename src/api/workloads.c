@@ -67,6 +67,24 @@ static void answer_workload(struct call *c, const struct workload *workload)
 
 /* ---- submission ---------------------------------------------------------------------------- */
 
+/* Without a command the image's own is run; an image that has none would only fail, later and on a node. */
+static enum err check_command(const struct call *c, const struct workload_spec *spec,
+                              const struct project *project, struct error *e)
+{
+    const struct api_ops *ops = c->context->ops;
+    const struct image *image = NULL;
+    struct str_list own = { 0 };
+
+    if (spec->command.count > 0 || ops->image_command == NULL)
+        return ERR_OK;
+    image = state_image_by_name(call_state(c), project->tenant->r.id, spec->image);
+    if (image == NULL || /* said when the command is decided */
+        !ops->image_command(ops->arg, &image->r.manifest, call_arena(c), &own) || own.count > 0)
+        return ERR_OK;
+    return err_field(e, "command", "command: none is given, and the image %.*s has none of its own",
+                     STR_ARG(image->r.name));
+}
+
 enum err submit_workload(struct call *c, struct error *e)
 {
     struct command *command = &c->result->command;
@@ -76,6 +94,8 @@ enum err submit_workload(struct call *c, struct error *e)
         rc = call_body(c, &command->submit, e);
     if (rc == ERR_OK)
         rc = call_project(c, command->submit.project, &project, e);
+    if (rc == ERR_OK)
+        rc = check_command(c, &command->submit, project, e);
     if (rc != ERR_OK)
         return rc;
 

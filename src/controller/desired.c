@@ -112,14 +112,7 @@ static struct str_list payload_args(const struct workload_spec *spec,
 {
     if (spec->command.count > 0 || defaults == NULL)
         return spec->command;
-    struct str_list args = { 0 };
-    args.items =
-        arena_new(arena, defaults->entrypoint.count + defaults->command.count, sizeof(*args.items));
-    for (size_t i = 0; i < defaults->entrypoint.count; i++)
-        args.items[args.count++] = defaults->entrypoint.items[i];
-    for (size_t i = 0; i < defaults->command.count; i++)
-        args.items[args.count++] = defaults->command.items[i];
-    return args;
+    return image_defaults_args(defaults, arena);
 }
 
 /* rank0.wl-..., rank1.wl-...: names that resolve inside the tenant's network only. A host name may

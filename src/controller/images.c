@@ -103,6 +103,18 @@ const struct image_defaults *images_defaults(struct images *images, const struct
     return known->is_known ? &known->defaults : NULL;
 }
 
+struct str_list image_defaults_args(const struct image_defaults *defaults, struct arena *arena)
+{
+    struct str_list args = { 0 };
+    args.items =
+        arena_new(arena, defaults->entrypoint.count + defaults->command.count, sizeof(*args.items));
+    for (size_t i = 0; i < defaults->entrypoint.count; i++)
+        args.items[args.count++] = defaults->entrypoint.items[i];
+    for (size_t i = 0; i < defaults->command.count; i++)
+        args.items[args.count++] = defaults->command.items[i];
+    return args;
+}
+
 enum err images_keep(struct images *images, const struct digest *manifest,
                      const struct image_defaults *defaults, struct error *e)
 {

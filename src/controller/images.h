@@ -27,6 +27,8 @@ DEFINE_CLEANUP(images, struct images *, images_free)
 
 /* NULL: not known (nothing is added then). Borrowed for ever. */
 const struct image_defaults *images_defaults(struct images *images, const struct digest *manifest);
+/* What it runs by itself: its entry point, then its command. The list lives in the arena. */
+struct str_list image_defaults_args(const struct image_defaults *defaults, struct arena *arena);
 
 /*
  * Reads an OCI archive (a tar of an OCI layout with one image): checks the digests of manifest and

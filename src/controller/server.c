@@ -104,6 +104,17 @@ static bool op_image_progress(void *arg, struct id node, const struct digest *ma
     return nodes_image_progress(server->berthd->nodes, node, manifest, out);
 }
 
+static bool op_image_command(void *arg, const struct digest *manifest, struct arena *arena,
+                             struct str_list *out)
+{
+    struct server *server = arg;
+    const struct image_defaults *own = images_defaults(server->berthd->images, manifest);
+    if (own == NULL)
+        return false;
+    *out = image_defaults_args(own, arena);
+    return true;
+}
+
 /* ---- the life of an exchange ------------------------------------------------------------------ */
 
 struct http_request *exchange_http(const struct exchange *exchange)
@@ -710,6 +721,7 @@ enum err server_open(struct berthd *berthd, struct server **out, struct error *e
         .metrics = op_metrics,
         .clock_skew_ms = op_clock_skew_ms,
         .image_progress = op_image_progress,
+        .image_command = op_image_command,
     };
     enum err rc = http_server_new(berthd->loop, &options, &handler, server, &server->http, e);
     if (rc != ERR_OK)

@@ -275,6 +275,8 @@ static const struct field image_view_fields[] = {
     { F(DIGEST, manifest) },
     { F(STR, source) },
     { F(I64, size_bytes) },
+    { F(STR_LIST, command), .flags = FIELD_SPARSE,
+      .doc = "what runs when work names no command: entry point and arguments" },
     { F(WALL, created) },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };

@@ -253,6 +253,7 @@ struct image_view {
     struct digest manifest;
     struct str source;
     int64_t size_bytes;
+    struct str_list command; /* what it runs by itself; its maker may leave it empty */
     struct wall created;
     uint64_t version;
 };
