@@ -8,6 +8,10 @@
  * looks at any of it the program makes that directory its root, becomes the tenant's first user without
  * any capability, and gives up every system call that could load code, start a program, reach the
  * network or another process. What is left can do no more than the tenant's own processes can.
+ *
+ * Where files go is as with `cp -r`. A stream has one file or directory with a name of its own, or - when it
+ * begins with "." - what is inside a directory. A name goes into a directory that is there, and else becomes
+ * the last part of PATH. PATH of `get` that is "/" or ends in "/." asks for what is inside.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -15,6 +19,7 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -156,18 +161,46 @@ static enum err put_entry(struct archive *out, const FTSENT *found, const char *
     return is_file ? put_bytes(out, found->fts_accpath, e) : ERR_OK;
 }
 
+/* The path without slashes and "." at its end, but for "/" itself. */
+static void path_trim(const char *path, char out[PATH_MAX])
+{
+    size_t size = MIN_OF(strlen(path), (size_t)PATH_MAX - 1);
+    memcpy(out, path, size);
+    while (size > 1 && (out[size - 1] == '/' || (out[size - 1] == '.' && out[size - 2] == '/')))
+        size--;
+    out[size] = '\0';
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t size = strlen(path);
+    return size >= strlen(end) && strcmp(path + size - strlen(end), end) == 0;
+}
+
+/* What a file below `root` is called in the stream. */
+static const char *stream_name(const char *root, bool is_inside, const char *path,
+                               char out[PATH_MAX + 2])
+{
+    const char *last = strrchr(root, '/');
+    const char *below = path + strlen(root);
+    if (!is_inside)
+        return path + (last - root) + 1;
+    while (*below == '/')
+        below++;
+    (void)snprintf(out, PATH_MAX + 2, "%s%s", *below != '\0' ? "./" : ".", below);
+    return out;
+}
+
 static enum err walk(struct archive *out, const char *path, struct error *e)
 {
-    union {
-        const char *given;
-        char *wanted; /* fts_open does not change it; its type is older than const */
-    } root = { path };
-    char *const roots[] = { root.wanted, NULL };
+    char root[PATH_MAX];
+    char name[PATH_MAX + 2];
+    path_trim(path, root);
+    bool is_inside = root[1] == '\0' || ends_with(path, "/.");
+    char *const roots[] = { root, NULL };
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_XDEV, NULL);
     if (tree == NULL)
         return err_errno(e, "open %s", path);
-    const char *last = strrchr(path, '/');
-    size_t skip = last != NULL && last[1] != '\0' ? (size_t)(last - path) + 1 : 0;
     enum err rc = ERR_OK;
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
     for (FTSENT *found = fts_read(tree); found != NULL && rc == ERR_OK; found = fts_read(tree)) {
@@ -177,7 +210,7 @@ static enum err walk(struct archive *out, const char *path, struct error *e)
         if (is_unreadable)
             rc = err_errno(e, "read %s", found->fts_path);
         else if (found->fts_info != FTS_DP)
-            rc = put_entry(out, found, skip > 0 ? found->fts_path + skip : found->fts_path + 1, e);
+            rc = put_entry(out, found, stream_name(root, is_inside, found->fts_path, name), e);
     }
     (void)fts_close(tree);
     return rc;
@@ -221,6 +254,69 @@ static enum err take_bytes(struct archive *in, struct archive *disk, struct erro
     }
 }
 
+/* Where a stream goes. */
+struct place {
+    char path[PATH_MAX];
+    const char *base; /* its last part; NULL: `path` is a directory and we are in it */
+    bool wants_dir;   /* it was given with a slash at its end */
+    bool is_file;     /* something that is no directory is there */
+    bool is_begun;    /* the first entry has been looked at */
+};
+
+static enum err place_find(const char *path, struct place *out, struct error *e)
+{
+    struct stat st;
+    path_trim(path, out->path);
+    out->wants_dir = ends_with(path, "/");
+    bool is_there = stat(out->path, &st) == 0;
+    if (is_there && S_ISDIR(st.st_mode))
+        return chdir(out->path) == 0 ? ERR_OK : err_errno(e, "enter %s", out->path);
+    out->is_file = is_there;
+    char parent[PATH_MAX];
+    char *slash = strrchr(out->path, '/');
+    (void)snprintf(parent, sizeof(parent), "%.*s", (int)(slash - out->path), out->path);
+    out->base = slash + 1;
+    if (chdir(parent[0] != '\0' ? parent : "/") != 0)
+        return err_errno(e, "enter %s", parent);
+    return ERR_OK;
+}
+
+/* With the first entry it is known whether it has a name of its own. */
+static enum err place_begin(struct place *place, const char *name, bool is_dir, struct error *e)
+{
+    bool is_inside = strcmp(name, ".") == 0 || strncmp(name, "./", 2) == 0;
+    place->is_begun = true;
+    if (place->base == NULL)
+        return ERR_OK;
+    if ((place->is_file && (is_inside || is_dir)) || (place->wants_dir && !is_dir))
+        return err_set(e, ERR_CONFLICT, "%s is no directory", place->path);
+    if (!is_inside)
+        return ERR_OK;
+    if (mkdir(place->base, 0755) != 0 || chdir(place->base) != 0)
+        return err_errno(e, "make %s", place->path);
+    place->base = NULL;
+    return ERR_OK;
+}
+
+static enum err place_entry(struct place *place, struct archive_entry *entry, struct error *e)
+{
+    char name[PATH_MAX];
+    const char *given = archive_entry_pathname(entry);
+    if (given == NULL || given[0] == '\0')
+        return err_set(e, ERR_INVALID, "an entry has no name");
+    enum err rc = ERR_OK;
+    if (!place->is_begun)
+        rc = place_begin(place, given, archive_entry_filetype(entry) == AE_IFDIR, e);
+    if (rc != ERR_OK || place->base == NULL)
+        return rc;
+    const char *rest = strchr(given, '/');
+    int length = snprintf(name, sizeof(name), "%s%s", place->base, rest != NULL ? rest : "");
+    if (length >= (int)sizeof(name))
+        return err_set(e, ERR_LIMIT, "%s: the path is too long", place->base);
+    archive_entry_copy_pathname(entry, name);
+    return ERR_OK;
+}
+
 static enum err take_entry(struct archive *in, struct archive *disk, struct archive_entry *entry,
                            struct error *e)
 {
@@ -238,7 +334,8 @@ static enum err take_entry(struct archive *in, struct archive *disk, struct arch
     return rc;
 }
 
-static enum err take_all(struct archive *in, struct archive *disk, struct error *e)
+static enum err take_all(struct archive *in, struct archive *disk, struct place *place,
+                         struct error *e)
 {
     for (;;) {
         struct archive_entry *entry = NULL;
@@ -247,7 +344,9 @@ static enum err take_all(struct archive *in, struct archive *disk, struct error 
             return ERR_OK;
         if (rc < ARCHIVE_WARN)
             return archive_failed(in, e);
-        enum err taken = take_entry(in, disk, entry, e);
+        enum err taken = place_entry(place, entry, e);
+        if (taken == ERR_OK)
+            taken = take_entry(in, disk, entry, e);
         if (taken != ERR_OK)
             return taken;
     }
@@ -255,23 +354,22 @@ static enum err take_all(struct archive *in, struct archive *disk, struct error 
 
 static enum err put_tree(const char *path, struct error *e)
 {
-    if (mkdir(path, 0755) != 0 && errno != EEXIST)
-        return err_errno(e, "make %s", path);
-    if (chdir(path) != 0)
-        return err_errno(e, "enter %s", path);
+    struct place place = { .path = "" };
+    enum err rc = place_find(path, &place, e);
+    if (rc != ERR_OK)
+        return rc;
     struct archive *in = archive_read_new();
     struct archive *disk = archive_write_disk_new();
     int flags = ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_UNLINK |
                 ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NODOTDOT |
                 ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS;
-    enum err rc = ERR_OK;
     if (archive_read_support_format_tar(in) < ARCHIVE_WARN ||
         archive_read_open_fd(in, STDIN_FILENO, BLOCK) != ARCHIVE_OK)
         rc = archive_failed(in, e);
     if (rc == ERR_OK && archive_write_disk_set_options(disk, flags) != ARCHIVE_OK)
         rc = archive_failed(disk, e);
     if (rc == ERR_OK)
-        rc = take_all(in, disk, e);
+        rc = take_all(in, disk, &place, e);
     if (archive_write_free(disk) != ARCHIVE_OK && rc == ERR_OK)
         rc = err_set(e, ERR_IO, "the last files could not be finished");
     (void)archive_read_free(in);
