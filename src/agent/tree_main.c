@@ -277,7 +277,7 @@ static enum err place_find(const char *path, struct place *out, struct error *e)
     (void)snprintf(parent, sizeof(parent), "%.*s", (int)(slash - out->path), out->path);
     out->base = slash + 1;
     if (chdir(parent[0] != '\0' ? parent : "/") != 0)
-        return err_errno(e, "enter %s", parent);
+        return err_errno(e, "the directory %s", parent);
     return ERR_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/filter.h"
 #include "api/handlers.h"
 #include "wire/hidden.h"
 #include "wire/spec_json.h"
@@ -49,7 +50,7 @@ enum err call_param_enum(const struct call *c, const char *name, const struct en
     if (text.data == NULL)
         return ERR_OK;
     if (!enum_parse(names, text, &value))
-        return err_field(e, name, "%s: there is no %s \"%.*s\"", name, names->what, STR_ARG(text));
+        return refuse_name(name, names, e);
     *out = (int64_t)value;
     return ERR_OK;
 }

@@ -5,6 +5,17 @@
 
 #include "wire/spec_json.h"
 
+enum err refuse_name(const char *name, const struct enum_names *names, struct error *e)
+{
+    AUTO(buf) struct buf list = { 0 };
+
+    for (size_t i = 0; i < names->count; i++) {
+        if (names->names[i] != NULL && names->names[i][0] != '\0')
+            buf_format(&list, "%s%s", list.size > 0 ? ", " : "", names->names[i]);
+    }
+    return err_field(e, name, "%s: must be one of: %.*s", name, STR_ARG(buf_str(&list)));
+}
+
 static enum err parse_states(struct str text, uint64_t *out, struct error *e)
 {
     unsigned state = 0;
@@ -13,8 +24,7 @@ static enum err parse_states(struct str text, uint64_t *out, struct error *e)
     while (text.size > 0) {
         struct str name = str_cut(&text, ',');
         if (!enum_parse(&workload_state_names, name, &state))
-            return err_field(e, "state", "state: there is no workload state \"%.*s\"",
-                             (int)MIN_OF(name.size, (size_t)64), name.data);
+            return refuse_name("state", &workload_state_names, e);
         *out |= UINT64_C(1) << state;
     }
     return ERR_OK;

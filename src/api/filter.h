@@ -20,6 +20,9 @@ struct workload_filter_text {
 enum err workload_filter_parse(const struct workload_filter_text *text, struct workload_filter *out,
                                struct error *e) MUST_CHECK;
 
+/* ERR_INVALID: the parameter has none of the names; says which there are. */
+enum err refuse_name(const char *name, const struct enum_names *names, struct error *e) MUST_CHECK;
+
 /* Does it want more than all? */
 bool workload_filter_is_set(const struct workload_filter *filter);
 

@@ -81,7 +81,8 @@ static enum err check_command(const struct call *c, const struct workload_spec *
     if (image == NULL || /* said when the command is decided */
         !ops->image_command(ops->arg, &image->r.manifest, call_arena(c), &own) || own.count > 0)
         return ERR_OK;
-    return err_field(e, "command", "command: none is given, and the image %.*s has none of its own",
+    return err_field(e, "command",
+                     "command: none is given, and the image %.*s has none of its own; give one",
                      STR_ARG(image->r.name));
 }
 

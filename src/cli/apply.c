@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/guess.h"
 #include "cli/safe.h"
 #include "cli/special.h"
 #include "os/fd.h"
@@ -40,8 +41,17 @@ struct document {
     const json_t *spec;
 };
 
-static enum err document_read(const json_t *json, size_t number, struct document *out,
-                              struct error *e)
+/* "; did you mean Tenant?", or "". */
+static const char *kind_hint(struct cli *cli, const char *kind)
+{
+    struct guess guess = { .word = kind };
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        guess_try(&guess, kinds[i].name);
+    return guess_hint(cli, &guess);
+}
+
+static enum err document_read(struct cli *cli, const json_t *json, size_t number,
+                              struct document *out, struct error *e)
 {
     const char *kind = json_string_value(json_object_get(json, "kind"));
     const char *name = json_string_value(cli_field(json, "metadata.name"));
@@ -53,8 +63,8 @@ static enum err document_read(const json_t *json, size_t number, struct document
     if (out->kind == NULL)
         return err_set(e, ERR_INVALID,
                        "document %zu: kind: Tenant, Project, Class, Pool, Profile, Volume or "
-                       "Settings is wanted, not %s",
-                       number, kind != NULL ? kind : "nothing");
+                       "Settings is wanted, not %s%s",
+                       number, kind != NULL ? kind : "nothing", kind_hint(cli, kind));
     if (name == NULL && strstr(out->kind->get, "{}") != NULL)
         return err_set(e, ERR_INVALID, "document %zu: metadata.name is missing", number);
     if (!json_is_object(out->spec))
@@ -165,6 +175,25 @@ static enum err document_apply(struct cli *cli, const struct document *document,
     return rc == ERR_OK ? rc : err_wrap(e, rc, "%s %s", kind->name, name);
 }
 
+static void list_print(const char *what, const struct document *list, size_t from, size_t to)
+{
+    AUTO(buf) struct buf names = { 0 };
+    for (size_t i = from; i < to; i++) {
+        buf_format(&names, "%s%s ", i > from ? ", " : "", list[i].kind->name);
+        safe_line(str_of(list[i].name != NULL ? list[i].name : ""), &names);
+    }
+    (void)fprintf(stderr, "berth: %s: %s\n", what, names.size > 0 ? names.data : "nothing");
+}
+
+/* After a refusal in the middle: what holds now, and what does not. */
+static void tell_rest(const struct document *list, size_t done, size_t count)
+{
+    list_print("applied before that", list, 0, done);
+    list_print("not applied", list, done, count);
+    (void)fputs("berth: mend it and apply the file again: what is as it says is left alone\n",
+                stderr);
+}
+
 static enum err input_read(const char *path, struct buf *out, struct error *e)
 {
     if (strcmp(path, "-") != 0)
@@ -194,10 +223,24 @@ enum cli_exit run_apply(struct cli *cli)
     }
     /* All are read before the first is applied: a typing error at the end changes nothing. */
     size_t count = json_array_size(documents);
+    if (count == 0)
+        return cli_usage(cli,
+                         "%s: there is nothing in it to apply; documents with kind, metadata and "
+                         "spec are wanted",
+                         path);
     struct document *list = arena_new(&cli->arena, count, sizeof(*list));
     for (size_t i = 0; i < count && rc == ERR_OK; i++)
-        rc = document_read(json_array_get(documents, i), i + 1, &list[i], &e);
-    for (size_t i = 0; i < count && rc == ERR_OK; i++)
-        rc = document_apply(cli, &list[i], cli_has(cli, "dry-run"), &e);
-    return rc == ERR_OK ? CLI_OK : cli_fail(&e);
+        rc = document_read(cli, json_array_get(documents, i), i + 1, &list[i], &e);
+    size_t done = 0;
+    bool is_begun = rc == ERR_OK;
+    while (done < count && rc == ERR_OK) {
+        rc = document_apply(cli, &list[done], cli_has(cli, "dry-run"), &e);
+        done += rc == ERR_OK;
+    }
+    if (rc == ERR_OK)
+        return CLI_OK;
+    enum cli_exit status = cli_refused(cli, &e);
+    if (is_begun && !cli_has(cli, "dry-run"))
+        tell_rest(list, done, count);
+    return status;
 }

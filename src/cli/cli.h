@@ -73,6 +73,7 @@ struct cli_column {
         COLUMN_MICROS,
         COLUMN_DEVICE_S, /* of thousandths of a device times milliseconds */
         COLUMN_LIST,
+        COLUMN_COUNTS, /* of an object with numbers */
         COLUMN_BYTES,
         COLUMN_FLAG
     } kind;

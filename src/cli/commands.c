@@ -86,7 +86,7 @@ static const struct cli_column device_columns[] = {
     { "CLASS", "class", COLUMN_TEXT }, { "MODEL", "model", COLUMN_TEXT },
     { "MEMORY_MIB", "memory_mib", COLUMN_TEXT }, { "HEALTH", "health", COLUMN_TEXT },
     { "USED", "allocated_milli", COLUMN_MILLI }, { "HELD", "is_held", COLUMN_FLAG },
-    { "SIMULATED", "is_simulated", COLUMN_FLAG },
+    { "REASON", "hold_reason", COLUMN_TEXT }, { "SIMULATED", "is_simulated", COLUMN_FLAG },
 };
 static const struct cli_column workload_columns[] = {
     { "ID", "id", COLUMN_TEXT }, { "NAME", "name", COLUMN_TEXT },
@@ -168,8 +168,8 @@ static const struct cli_option submit_options[] = {
     NUMBER("retries", 0, NULL, "after failures of its own"),
     { "env", 'e', OPTION_PAIRS, OPTION_BODY, NULL, "NAME=VALUE", "environment; may be repeated" },
     { "label", 'l', OPTION_PAIRS, OPTION_BODY, "labels", "NAME=VALUE", "for searching; may be repeated" },
-    { "mount", 'v', OPTION_MOUNT, OPTION_BODY, "mounts", "VOLUME:PATH[:ro]", "own volumes; may be repeated" },
-    { "after", 0, OPTION_DEPENDS, OPTION_BODY, "depends_on", "[WHEN:]ID", "start after: ok (default), any or failed" },
+    { "mount", 'v', OPTION_MOUNT, OPTION_BODY, "mounts", "VOLUME:PATH[:ro]", "own volumes, by name or id; may be repeated" },
+    { "after", 0, OPTION_DEPENDS, OPTION_BODY, "depends_on", "[WHEN:]WORKLOAD", "start after it ended: ok (default), any or failed" },
     TEXT("workdir", 'w', NULL, "PATH", "working directory"),
     TEXT("preemptible", 0, NULL, "WHEN", "always (default) or never"),
     TEXT("restart", 0, NULL, "WHEN", "on_failure (default) or never"),
@@ -191,7 +191,7 @@ static const struct cli_option list_options[] = {
     QUERY_FLAG("history", 0, NULL, "ended work out of the store"),
 };
 static const struct cli_option log_options[] = {
-    LOCAL("member", 0, "RANK", "of a gang; default 0"),
+    LOCAL("member", 0, "RANK", "of a gang, or `all` one after the other; default 0"),
     LOCAL("attempt", 0, "N", "default: the latest"),
     LOCAL("stream", 0, "NAME", "stdout or stderr; default both"),
     LOCAL("tail", 0, "BYTES", "only the last so many bytes"),
@@ -232,6 +232,11 @@ static const struct cli_option exec_options[] = {
 };
 static const struct cli_option copy_options[] = {
     LOCAL("member", 0, "RANK", "of a gang; default 0"),
+    LOCAL_FLAG("verbose", 0, "name the links that are not copied"),
+};
+static const struct cli_option volume_copy_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "whose it is (needed only when several have one of that name)"),
+    LOCAL_FLAG("verbose", 0, "name the links that are not copied"),
 };
 static const struct cli_option quota_options[] = {
     { "quota", 0, OPTION_QUOTA, OPTION_BODY, "quota_milli", "CLASS=N", "guarantee" },
@@ -385,8 +390,10 @@ COMMAND exec = { NULL, "exec", .arguments = "WORKLOAD -- COMMAND...", .arguments
     .arguments_max = CLI_ARGUMENTS_MAX, .summary = "run a command inside running work", OPTIONS(exec_options),
     .run = run_exec, .examples = "  berth exec train -- nvidia-smi\n  berth exec -t train -- bash" };
 COMMAND cp = { NULL, "cp", .arguments = "FROM TO", .arguments_min = 2, .arguments_max = 2,
-    .summary = "copy files to or from running work (WORKLOAD:PATH)", OPTIONS(copy_options), .run = run_cp,
-    .examples = "  berth cp train:/workspace/model.pt .\n  berth cp data/ train:/tmp" };
+    .summary = "copy files to or from running work (WORKLOAD:PATH), as cp -r does", OPTIONS(copy_options), .run = run_cp,
+    .examples = "  berth cp train:/workspace/model.pt .\n"
+                "  berth cp data train:/tmp\n"
+                "  berth cp data/. train:/tmp/there --verbose" };
 COMMAND top = { NULL, "top", .summary = "use of each project and class", .run = run_top,
     .examples = "  berth top\n"
                 "  berth top -o json" };
@@ -461,7 +468,7 @@ COMMAND node_cordon = { "node", "cordon", ARGUMENTS("NODE..."), .summary = "no n
     .examples = "  berth node cordon n1 --reason 'a fan is loud'" };
 COMMAND node_uncordon = { "node", "uncordon", ARGUMENTS("NODE..."), .summary = "new work again", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/uncordon", COLUMNS(node_columns),
     .examples = "  berth node uncordon n1" };
-COMMAND node_drain = { "node", "drain", ARGUMENTS("NODE..."), .summary = "empty a node for maintenance", OPTIONS(drain_options), .method = "POST", .path = "/v1/nodes/{}/drain", COLUMNS(node_columns), LOOK("/v1/nodes/{}", "get no new work, and be emptied"),
+COMMAND node_drain = { "node", "drain", ARGUMENTS("NODE..."), .summary = "empty a node for maintenance", OPTIONS(drain_options), .run = run_node_drain, .method = "POST", .path = "/v1/nodes/{}/drain", COLUMNS(node_columns), LOOK("/v1/nodes/{}", "get no new work, and be emptied"),
     .examples = "  berth node drain n1 --deadline 2h --reason 'new driver'\n"
                 "  berth node drain n1 --deadline 2h --dry-run" };
 COMMAND node_undrain = { "node", "undrain", ARGUMENTS("NODE..."), .summary = "end a drain", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/undrain", COLUMNS(node_columns),
@@ -493,10 +500,12 @@ COMMAND volume_list = { "volume", "list", .summary = "volumes", OPTIONS(tenant_q
     .examples = "  berth volume list" };
 COMMAND volume_show = { "volume", "show", ARGUMENTS("NAME..."), .summary = "a volume", OPTIONS(tenant_of), .method = "GET", .path = "/v1/volumes/{}",
     .examples = "  berth volume show data --tenant amber" };
-COMMAND volume_put = { "volume", "put", .arguments = "NAME FROM [PATH]", .arguments_min = 2, .arguments_max = 3, .summary = "copy files into a volume", OPTIONS(tenant_query), .run = run_volume_put,
-    .examples = "  berth volume put data ./images images" };
-COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_min = 3, .arguments_max = 3, .summary = "copy files out of a volume", OPTIONS(tenant_query), .run = run_volume_get,
-    .examples = "  berth volume get data results ./results" };
+COMMAND volume_put = { "volume", "put", .arguments = "NAME FROM [PATH]", .arguments_min = 2, .arguments_max = 3, .summary = "copy a file or directory into a volume; PATH is / unless given", OPTIONS(volume_copy_options), .run = run_volume_put,
+    .examples = "  berth volume put data ./images\n"
+                "  berth volume put data ./images/. sets/train" };
+COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_min = 3, .arguments_max = 3, .summary = "copy a file or directory out of a volume; / is all of it", OPTIONS(volume_copy_options), .run = run_volume_get,
+    .examples = "  berth volume get data results ./results\n"
+                "  berth volume get data / ./everything" };
 COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}", LOOK("/v1/volumes/{}", "be removed"),
     .examples = "  berth volume remove scratch\n"
                 "  berth volume remove scratch --dry-run" };
@@ -518,7 +527,7 @@ COMMAND credential_show = { "credential", "show", ARGUMENTS("ID..."), .summary =
     .examples = "  berth credential show crd_7rk..." };
 COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}", LOOK("/v1/credentials/{}", "be removed"),
     .examples = "  berth credential remove crd_7rk..." };
-COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns),
+COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .run = run_usage_report, .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns),
     .examples = "  berth usage report --project amber/vision" };
 COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a line: what is billed", OPTIONS(segment_options), .method = "GET", .path = "/v1/usage/segments", COLUMNS(segment_columns),
     .examples = "  berth usage segments --workload wl_7rk... -o json" };

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/guess.h"
 #include "cli/special.h"
 #include "cli/stream.h"
 #include "cli/tree.h"
@@ -19,12 +20,26 @@ static bool remote_split(struct cli *cli, const char *word, const char **name, c
     return true;
 }
 
-/* What a copy of `path` is called: its last part; "dir/" and "dir/." mean what is inside. */
+/* The path without slashes at its end: "dir/" is "dir", as for `cp -r`. */
+static const char *trimmed(struct cli *cli, const char *path)
+{
+    struct str text = str_of(path);
+    while (text.size > 1 && text.data[text.size - 1] == '/')
+        text.size--;
+    return str_c(&cli->arena, text);
+}
+
+/* What a copy of it is called: its last part; of "dir/." and "/" what is inside is meant, which is ".". */
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ? "" : name;
+    return name[0] == '\0' || strcmp(name, "..") == 0 ? "." : name;
+}
+
+static enum tree_words words_of(const struct cli *cli)
+{
+    return cli->is_quiet ? TREE_QUIET : cli_has(cli, "verbose") ? TREE_VERBOSE : TREE_BRIEF;
 }
 
 static enum err outcome(const struct stream_exit *exited, struct error *e)
@@ -33,16 +48,13 @@ static enum err outcome(const struct stream_exit *exited, struct error *e)
     return is_good ? ERR_OK : err_set(e, ERR_IO, "the node could not copy all files");
 }
 
-/* Out of the remote tree into a directory of ours. */
+/* Out of the remote tree to a place of ours. */
 static enum err tree_get(struct cli *cli, struct stream_header *header, const char *to,
                          struct error *e)
 {
     struct tree_child child = { .fd = -1 };
     struct stream_exit exited = { 0 };
-    struct stat info;
-    if (stat(to, &info) != 0 && mkdir(to, 0777) != 0)
-        return err_errno(e, "%s", to);
-    enum err rc = tree_spawn_read(to, &child, e);
+    enum err rc = tree_spawn_read(to, words_of(cli), &child, e);
     if (rc != ERR_OK)
         return rc;
     header->kind = STREAM_TREE_GET;
@@ -50,20 +62,25 @@ static enum err tree_get(struct cli *cli, struct stream_header *header, const ch
         .header = *header, .input_fd = -1, .output_fd = child.fd, .error_fd = -1
     };
     rc = stream_run(cli, &run, &exited, e);
-    enum err waited = tree_wait(&child, rc == ERR_OK ? e : NULL);
+    /* A pipe that breaks is our own end's trouble, and it has said what that is. */
+    bool is_ours = rc == ERR_OK || rc == ERR_IO;
+    enum err waited = tree_wait(&child, is_ours ? e : NULL);
+    if (waited != ERR_OK && is_ours)
+        return waited;
     if (rc == ERR_OK)
         rc = outcome(&exited, e);
     return rc != ERR_OK ? rc : waited;
 }
 
-static enum err tree_put(struct cli *cli, struct stream_header *header, const char *from,
+static enum err tree_put(struct cli *cli, struct stream_header *header, const char *path,
                          struct error *e)
 {
+    const char *from = trimmed(cli, path);
     struct tree_child child = { .fd = -1 };
     struct stream_exit exited = { 0 };
     struct stat info;
-    if (stat(from, &info) != 0)
-        return err_errno(e, "%s", from);
+    if (stat(path, &info) != 0)
+        return err_errno(e, "%s", path);
     enum err rc = tree_spawn_write(from, base_name(from), &child, e);
     if (rc != ERR_OK)
         return rc;
@@ -95,11 +112,13 @@ enum cli_exit run_cp(struct cli *cli)
     enum err rc = cli_workload_id(cli, name, &text, &e);
     if (rc == ERR_OK && !id_parse(ID_WORKLOAD, text, &header.workload))
         rc = err_set(&e, ERR_INVALID, "%s is an array: name one of its elements", name);
-    header.path = str_of(path);
+    if (rc == ERR_OK)
+        rc = wait_for_running(cli, text, &e);
+    header.path = str_of(is_get ? trimmed(cli, path) : path);
     if (rc == ERR_OK)
         rc = is_get ? tree_get(cli, &header, cli->arguments[1], &e)
                     : tree_put(cli, &header, cli->arguments[0], &e);
-    return rc == ERR_OK ? CLI_OK : cli_fail(&e);
+    return rc == ERR_OK ? CLI_OK : cli_refused(cli, &e);
 }
 
 static enum err volume_of(struct cli *cli, const char *name, struct id *out, struct error *e)
@@ -118,7 +137,7 @@ static enum err volume_of(struct cli *cli, const char *name, struct id *out, str
     const char *id = json_string_value(json_object_get(answer.json, "id"));
     return id_parse(ID_VOLUME, str_of(id), out)
                ? ERR_OK
-               : err_set(e, ERR_INVALID, "the controller's answer has no volume id");
+               : err_set(e, ERR_CORRUPT, "the controller's answer has no volume id");
 }
 
 enum cli_exit run_volume_put(struct cli *cli)
@@ -129,15 +148,15 @@ enum cli_exit run_volume_put(struct cli *cli)
     enum err rc = volume_of(cli, cli->arguments[0], &header.volume, &e);
     if (rc == ERR_OK)
         rc = tree_put(cli, &header, cli->arguments[1], &e);
-    return rc == ERR_OK ? CLI_OK : cli_fail(&e);
+    return rc == ERR_OK ? CLI_OK : cli_refused(cli, &e);
 }
 
 enum cli_exit run_volume_get(struct cli *cli)
 {
     struct error e = { 0 };
-    struct stream_header header = { .path = str_of(cli->arguments[1]) };
+    struct stream_header header = { .path = str_of(trimmed(cli, cli->arguments[1])) };
     enum err rc = volume_of(cli, cli->arguments[0], &header.volume, &e);
     if (rc == ERR_OK)
         rc = tree_get(cli, &header, cli->arguments[2], &e);
-    return rc == ERR_OK ? CLI_OK : cli_fail(&e);
+    return rc == ERR_OK ? CLI_OK : cli_refused(cli, &e);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/id.h"
+#include "cli/guess.h"
 #include "cli/special.h"
 
 static const struct cli_column dry_columns[] = {
@@ -164,7 +165,7 @@ enum cli_exit run_dry(struct cli *cli)
         enum err rc = cli->command->noun == NULL ? plan_workload(cli, word, rows, &e)
                                                  : plan_object(cli, word, rows, &e);
         if (rc != ERR_OK) {
-            enum cli_exit status = cli_fail(&e); /* prints: not inside of the macro */
+            enum cli_exit status = cli_refused(cli, &e); /* prints: not inside of the macro */
             worst = MAX_OF(worst, status);
         }
     }

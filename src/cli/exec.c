@@ -6,6 +6,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "cli/guess.h"
 #include "cli/special.h"
 #include "cli/stream.h"
 
@@ -52,7 +53,7 @@ static enum err workload_of(struct cli *cli, const char *word, struct id *out, s
     enum err rc = cli_workload_id(cli, word, &text, e);
     if (rc == ERR_OK && !id_parse(ID_WORKLOAD, text, out))
         return err_set(e, ERR_INVALID, "%s is an array: name one of its elements", word);
-    return rc;
+    return rc == ERR_OK ? wait_for_running(cli, text, e) : rc;
 }
 
 enum cli_exit run_exec(struct cli *cli)
@@ -87,7 +88,7 @@ enum cli_exit run_exec(struct cli *cli)
         rc = stream_run(cli, &run, &exited, &e);
     terminal_restore();
     if (rc != ERR_OK)
-        return cli_fail(&e);
+        return cli_refused(cli, &e);
     /* The command's own status is ours, as with ssh: 128 + the signal's number when it was killed. */
     return (enum cli_exit)(exited.is_signal ? 128 + exited.number : exited.number);
 }

@@ -4,6 +4,7 @@
  */
 #include <archive.h>
 #include <archive_entry.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -88,8 +89,71 @@ static enum err layer_diff_id(struct layer *layer, const char *path, struct erro
     return rc;
 }
 
+/* What else is taken for a root file system shows only on a node, and too late. */
+static enum err wanted(struct error *e, const char *path, const char *but)
+{
+    return err_set(e, ERR_INVALID,
+                   "%s is no image: %s; a directory with a root file system, a tar of one (plain, "
+                   "gzip or zstd), "
+                   "an OCI layout or an OCI archive is wanted",
+                   path, but);
+}
+
+/* `docker save` of old: layers inside of the tar, and no OCI layout. */
+static bool is_docker_archive(const char *name)
+{
+    size_t size = strlen(name);
+    static const char layer[] = "/layer.tar";
+    return strcmp(name, "manifest.json") == 0 ||
+           (size >= strlen(layer) && strcmp(name + size - strlen(layer), layer) == 0);
+}
+
+/* Every entry can be read: what is cut off or no tar at all is noticed here. */
+static enum err check_tar(const char *path, struct error *e)
+{
+    struct archive *archive = archive_read_new();
+    struct archive_entry *entry = NULL;
+    size_t count = 0;
+    enum err rc = ERR_OK;
+    (void)archive_read_support_filter_gzip(archive);
+    (void)archive_read_support_filter_zstd(archive);
+    (void)archive_read_support_format_tar(archive);
+    int got = archive_read_open_filename(archive, path, BLOCK);
+    if (got == ARCHIVE_OK)
+        got = archive_read_next_header(archive, &entry);
+    for (; rc == ERR_OK && got >= ARCHIVE_WARN && got != ARCHIVE_EOF; count++) {
+        const char *name = archive_entry_pathname(entry);
+        if (count < LOOK_ENTRIES && name != NULL && is_docker_archive(name))
+            rc = err_set(e, ERR_INVALID,
+                         "%s is an archive of `docker save`; skopeo copy docker-archive:%s "
+                         "oci-archive:image.tar makes one that can be imported",
+                         path, path);
+        got = archive_read_next_header(archive, &entry);
+    }
+    if (rc == ERR_OK && count == 0)
+        rc = wanted(e, path, got == ARCHIVE_EOF ? "it is empty" : "it is no tar");
+    else if (rc == ERR_OK && got != ARCHIVE_EOF)
+        rc = archive_error(archive, e);
+    (void)archive_read_free(archive);
+    return rc;
+}
+
+static bool is_empty_dir(const char *path)
+{
+    DIR *dir = opendir(path);
+    size_t count = 0;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+    while (dir != NULL && count < 3 && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        (void)closedir(dir);
+    return count <= 2; /* itself and its parent */
+}
+
 static enum err layer_of_dir(struct layer *layer, const char *path, struct error *e)
 {
+    if (is_empty_dir(path))
+        return wanted(e, path, "nothing is in it");
     enum err rc = blob_temporary(&layer->fd, e);
     if (rc == ERR_OK)
         rc = tree_write(layer->fd, path, "", TREE_ALL, e);
@@ -102,10 +166,13 @@ static enum err layer_of_dir(struct layer *layer, const char *path, struct error
 
 static enum err layer_of_file(struct layer *layer, const char *path, struct error *e)
 {
+    enum err rc = check_tar(path, e);
+    if (rc != ERR_OK)
+        return rc;
     layer->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (layer->fd < 0)
         return err_errno(e, "%s", path);
-    enum err rc = blob_digest(layer->fd, layer->digest, &layer->size_bytes, e);
+    rc = blob_digest(layer->fd, layer->digest, &layer->size_bytes, e);
     return rc == ERR_OK ? layer_diff_id(layer, path, e) : rc;
 }
 
@@ -167,8 +234,8 @@ static enum err texts_add(struct archive *archive, const struct layer *layer, st
     AUTO(buf) struct buf manifest = { 0 };
     AUTO(buf) struct buf index = { 0 };
     buf_format(&config,
-               "{\"architecture\":\"%s\",\"os\":\"linux\",\"config\":{\"Env\":[\"%s\"],\"Cmd\":["
-               "\"/bin/sh\"]},\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"sha256:%s\"]}}",
+               "{\"architecture\":\"%s\",\"os\":\"linux\",\"config\":{\"Env\":[\"%s\"]},"
+               "\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"sha256:%s\"]}}",
                architecture(), path_env, layer->diff_id);
     blob_digest_of(buf_str(&config), config_hex);
     buf_format(&manifest,
@@ -220,6 +287,8 @@ static enum err archive_make(struct cli *cli, const char *path, int *out, struct
     struct layer layer = { .fd = -1 };
     if (stat(path, &info) != 0)
         return err_errno(e, "%s", path);
+    if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
+        return wanted(e, path, "it is neither a directory nor a file");
     if (S_ISDIR(info.st_mode) &&
         access(arena_format(&cli->arena, "%s/oci-layout", path), F_OK) == 0) {
         enum err rc = blob_temporary(out, e);

@@ -6,9 +6,29 @@
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/full.h"
+#include "cli/guess.h"
 #include "cli/help.h"
 #include "cli/special.h"
 #include "cli/words.h"
+
+/* A verb or noun, or a verb of the noun that was named. */
+static const char *command_hint(struct cli *cli)
+{
+    const char *noun = cli->named_count == 2 ? cli->named[0] : NULL;
+    struct guess guess = { .word = cli->named[cli->named_count - 1] };
+    for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
+        const struct cli_command *c = *row;
+        bool is_of_noun = noun != NULL && c->noun != NULL && strcmp(c->noun, noun) == 0;
+        if (noun == NULL)
+            guess_try(&guess, c->noun != NULL ? c->noun : c->verb);
+        else if (is_of_noun)
+            guess_try(&guess, c->verb);
+    }
+    return guess.best == NULL
+               ? ""
+               : arena_format(&cli->arena, "; did you mean berth %s%s%s?", noun != NULL ? noun : "",
+                              noun != NULL ? " " : "", guess.best);
+}
 
 /* No command was named in full: help, or what comes nearest. */
 static int without_command(struct cli *cli)
@@ -16,13 +36,14 @@ static int without_command(struct cli *cli)
     const char *const *named = cli->named;
     bool wants_help = cli_has(cli, "help");
     if (cli->named_count == 2)
-        return (int)cli_usage(cli, "no such command: %s %s", named[0], named[1]);
+        return (int)cli_usage(cli, "no such command: %s %s%s", named[0], named[1],
+                              command_hint(cli));
     if (cli->named_count == 0)
         help_all();
     else if (words_is_noun(named[0]))
         help_noun(named[0]);
     else
-        return (int)cli_usage(cli, "no such command: %s", named[0]);
+        return (int)cli_usage(cli, "no such command: %s%s", named[0], command_hint(cli));
     return wants_help ? CLI_OK : CLI_USAGE;
 }
 
@@ -54,7 +75,8 @@ static int run(struct cli *cli)
         return CLI_OK;
     }
     if (!format_read(cli))
-        return (int)cli_usage(cli, "--output: table, json or yaml is wanted");
+        return (int)cli_usage(cli, "--output: table, json or yaml is wanted, not %s",
+                              cli_get(cli, "output"));
     unsigned count = (unsigned)cli->argument_count;
     if (count < command->arguments_min)
         return (int)cli_usage(cli, "%s is missing", command->arguments);

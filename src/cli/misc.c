@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/guess.h"
 #include "cli/special.h"
 #include "os/fd.h"
 #include "os/file.h"
@@ -10,24 +11,25 @@
 enum { SECRET_MAX = 4096 };
 
 /* Removing cannot be undone: a person is asked, a script says --yes. */
-static bool is_confirmed(struct cli *cli)
+static enum cli_exit confirm(struct cli *cli)
 {
     char answer[16] = "";
     if (cli_has(cli, "yes"))
-        return true;
-    if (isatty(STDIN_FILENO) != 1) {
-        (void)cli_usage(cli, "this cannot be undone: say --yes");
-        return false;
-    }
+        return CLI_OK;
+    if (isatty(STDIN_FILENO) != 1)
+        return cli_usage(cli, "this cannot be undone: say --yes");
     (void)fprintf(stderr, "remove %s%s? [y/N] ", cli->arguments[0],
                   cli->argument_count > 1 ? " and others" : "");
-    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+    bool is_yes =
+        fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+    return is_yes ? CLI_OK : CLI_FAILED;
 }
 
 enum cli_exit run_remove(struct cli *cli)
 {
-    if (!is_confirmed(cli))
-        return CLI_USAGE;
+    enum cli_exit status = confirm(cli);
+    if (status != CLI_OK)
+        return status;
     struct cli_command *remove = arena_new(&cli->arena, 1, sizeof(*remove));
     *remove = *cli->command;
     remove->method = "DELETE";
@@ -73,6 +75,36 @@ enum cli_exit run_device_hold(struct cli *cli)
     return cli_run_request(cli);
 }
 
+/* For people, beside a table; programs find it in the documentation. */
+static void note(const struct cli *cli, const char *text)
+{
+    if (cli->format == CLI_TABLE && !cli->is_quiet)
+        (void)fprintf(stderr, "berth: %s\n", text);
+}
+
+enum cli_exit run_node_drain(struct cli *cli)
+{
+    enum cli_exit status = cli_run_request(cli);
+    if (status == CLI_OK && cli_get(cli, "deadline") == NULL)
+        note(cli,
+             "no deadline is set: nothing new starts there, and what runs goes on until it ends; "
+             "drain it again with --deadline 1h to stop what is left then and queue it again");
+    return status;
+}
+
+enum cli_exit run_usage_report(struct cli *cli)
+{
+    enum cli_exit status = cli_run_request(cli);
+    if (status == CLI_OK)
+        note(cli, "what a project used includes the projects below it; do not add them up");
+    return status;
+}
+
+static void note_subtrees(const struct cli *cli)
+{
+    note(cli, "ALLOCATED, BORROWED and PENDING of a project include the projects below it");
+}
+
 static const struct cli_column quota_columns[] = {
     { "PATH", "path", COLUMN_TEXT },
     { "CLASS", "class", COLUMN_TEXT },
@@ -107,13 +139,14 @@ enum cli_exit run_quota_show(struct cli *cli)
         buf_add_text(&target, "/v1/projects/");
         cli_encode_part(&target, str_of(cli->arguments[i]));
         if (cli_request(cli, "GET", target.data, NULL, &answer, &e) != ERR_OK) {
-            enum cli_exit status = cli_fail(&e); /* prints: not inside of the macro */
+            enum cli_exit status = cli_refused(cli, &e); /* prints: not inside of the macro */
             worst = MAX_OF(worst, status);
         } else {
             quota_rows(answer.json, rows);
         }
     }
     cli_print(cli, rows, quota_columns, COUNT_OF(quota_columns));
+    note_subtrees(cli);
     return worst;
 }
 
@@ -128,6 +161,7 @@ enum cli_exit run_top(struct cli *cli)
     for (size_t i = 0; i < json_array_size(projects); i++)
         quota_rows(json_array_get(projects, i), rows);
     cli_print(cli, rows, quota_columns, COUNT_OF(quota_columns));
+    note_subtrees(cli);
     return CLI_OK;
 }
 

@@ -80,12 +80,32 @@ static void add_list(struct buf *out, const json_t *list)
         const json_t *item = json_array_get(list, i);
         if (i > 0)
             buf_add_char(out, ',');
-        if (json_is_object(item)) { /* holds and the like: by their kind */
+        if (json_is_object(item)) { /* holds by their kind, and why */
             const json_t *kind = json_object_get(item, "kind");
+            const json_t *reason = json_object_get(item, "reason");
             add_plain(out, kind != NULL ? kind : json_object_get(item, "class"));
+            if (json_string_length(reason) > 0) {
+                buf_add_text(out, " (");
+                add_plain(out, reason);
+                buf_add_char(out, ')');
+            }
         } else {
             add_plain(out, item);
         }
+    }
+}
+
+/* {"queued":3,"running":1} -> "3 queued, 1 running" */
+static void add_counts(struct buf *out, const json_t *object)
+{
+    const char *key;
+    const json_t *count;
+    const char *before = "";
+    json_object_foreach((json_t *)(uintptr_t)object, key, count)
+    {
+        buf_format(out, "%s%lld ", before, (long long)json_integer_value(count));
+        safe_line(str_of(key), out);
+        before = ", ";
     }
 }
 
@@ -120,6 +140,9 @@ static void add_cell(struct buf *out, const json_t *object, const struct cli_col
             break;
         case COLUMN_LIST:
             add_list(out, value);
+            break;
+        case COLUMN_COUNTS:
+            add_counts(out, value);
             break;
         case COLUMN_TIME: { /* seconds are enough for people */
             struct str time = str_of(json_string_value(value));
@@ -273,7 +296,7 @@ static void print_json(const json_t *value)
 /* The word by which people call it: id first, else what names it. */
 static void print_name(const json_t *object)
 {
-    static const char *const keys[] = { "id", "name", "path", "digest", "sequence" };
+    static const char *const keys[] = { "id", "array", "name", "path", "digest", "sequence" };
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         const json_t *value = json_object_get(object, keys[i]);
         AUTO(buf) struct buf text = { 0 };

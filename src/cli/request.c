@@ -109,6 +109,25 @@ enum err cli_connect(struct cli *cli, struct error *e)
     return http_client_new(&options, &cli->client, e);
 }
 
+/* Names the server once, and what to look at where nothing listens. */
+static enum err cli_away(const struct cli *cli, enum err rc, struct error *e)
+{
+    if (e == NULL)
+        return rc;
+    struct error inner = *e;
+    struct str text = str_of(inner.text);
+    struct str path = str_of(cli->server + MIN_OF(strlen("unix:"), strlen(cli->server)));
+    if (path.size > 0 && str_starts(text, path)) /* the client has named the socket */
+        text = (struct str){ text.data + path.size, text.size - path.size };
+    while (text.size > 0 && (text.data[0] == ':' || text.data[0] == ' '))
+        text = (struct str){ text.data + 1, text.size - 1 };
+    if (!str_starts(text, STR("connect:")))
+        return err_set(e, rc, "%s: %.*s", cli->server, STR_ARG(text));
+    return err_set(e, ERR_UNAVAILABLE,
+                   "%s: %.*s; is berthd running there? --server or BERTH_SERVER names another",
+                   cli->server, STR_ARG(text));
+}
+
 enum err cli_open(struct cli *cli, const struct http_client_request *request,
                   struct http_client_response **out, struct error *e)
 {
@@ -132,7 +151,7 @@ enum err cli_open(struct cli *cli, const struct http_client_request *request,
     rc = http_client_send(cli->client, &full, out, e);
     if (bearer.size > 0)
         explicit_bzero(bearer.data, bearer.size);
-    return rc != ERR_OK ? err_wrap(e, rc, "%s", cli->server) : ERR_OK;
+    return rc == ERR_OK ? rc : cli_away(cli, rc, e);
 }
 
 static enum err code_of(unsigned status)
@@ -152,6 +171,7 @@ static enum err code_of(unsigned status)
         return ERR_LIMIT;
     case 429:
         return ERR_RATE;
+    case 500:
     case 502:
     case 503:
     case 504:
@@ -172,7 +192,8 @@ enum err cli_problem(unsigned status, const json_t *problem, struct error *e)
     enum err code = code_of(status);
     if (detail == NULL)
         return err_set(e, code, "the controller answered with status %u", status);
-    bool is_prefixed = field != NULL && strncmp(detail, field, strlen(field)) == 0;
+    /* "mounts.volume" is named by a detail that begins with "mounts" as well. */
+    bool is_prefixed = field != NULL && strncmp(detail, field, strcspn(field, ".[")) == 0;
     (void)err_cause(e, code, cause, "%s%s%s%s%s%s", field != NULL && !is_prefixed ? field : "",
                     field != NULL && !is_prefixed ? ": " : "", detail, name != NULL ? " (" : "",
                     name != NULL ? name : "", name != NULL ? ")" : "");
@@ -214,7 +235,7 @@ enum err cli_request(struct cli *cli, const char *method, const char *target, co
     if (is_json && answer->body.size > 0)
         rc = json_read(buf_str(&answer->body), ANSWER_MAX, &answer->json, e);
     if (rc != ERR_OK)
-        return err_wrap(e, rc, "the controller's answer cannot be read");
+        return err_wrap(e, ERR_CORRUPT, "the controller's answer cannot be read");
     return answer->status < 400 ? ERR_OK : cli_problem(answer->status, answer->json, e);
 }
 
@@ -288,7 +309,7 @@ enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, str
         live = id;
     }
     if (found == NULL)
-        return err_set(e, ERR_NOT_FOUND, "no workload has the id or the name %s", word);
+        return err_set(e, ERR_NOT_FOUND, "there is no workload \"%s\"", word);
     *out = str_copy(&cli->arena, str_of(live != NULL ? live : found));
     return ERR_OK;
 }

@@ -12,6 +12,8 @@ enum cli_exit run_cp(struct cli *cli);
 enum cli_exit run_volume_put(struct cli *cli);
 enum cli_exit run_volume_get(struct cli *cli);
 enum cli_exit run_top(struct cli *cli);
+enum cli_exit run_node_drain(struct cli *cli);
+enum cli_exit run_usage_report(struct cli *cli);
 enum cli_exit run_quota_show(struct cli *cli);
 enum cli_exit run_invoice(struct cli *cli);
 enum cli_exit run_apply(struct cli *cli);
@@ -29,9 +31,14 @@ enum cli_exit run_dry(struct cli *cli);
 
 /* wait.c: does a workload's state say that it has ended? */
 bool cli_state_is_final(const char *state);
-/* wait.c: waits for all ids; *failed counts those that did not succeed. `deadline_s` 0: for ever. */
+/* wait.c: waits for all ids, and says why they wait; *failed counts those that did not succeed. `deadline_s` 0: for ever. */
 enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int64_t deadline_s,
                        size_t *failed, struct error *e) MUST_CHECK;
+/* The same until it runs or has ended; of an array, all of it. */
+enum err wait_for_begin(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
+/* For what needs a running workload: waits for one that starts, half a minute at most. ERR_CONFLICT: it does not
+ * run, and what to do about that. */
+enum err wait_for_running(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
 /* logs.c: copies the output to stdout until it ends. */
 enum err logs_follow(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
 /* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal. `project` is

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/guess.h"
+#include "cli/safe.h"
 #include "cli/special.h"
 #include "os/file.h"
 #include "wire/yaml.h"
@@ -42,6 +44,61 @@ static enum err project_default(struct cli *cli, json_t *body, struct error *e)
     return ERR_OK;
 }
 
+/* Other work may be called by its name; the controller knows it by its id. */
+static enum err dependencies_resolve(struct cli *cli, json_t *body, struct error *e)
+{
+    json_t *rows = json_object_get(body, "depends_on");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        const char *word = json_string_value(json_object_get(row, "workload"));
+        struct str id = { 0 };
+        if (word == NULL)
+            continue; /* the controller says what is wrong with it */
+        enum err rc = cli_workload_id(cli, word, &id, e);
+        if (rc != ERR_OK)
+            return err_wrap(e, rc, "--after");
+        (void)json_object_set_new(row, "workload", json_stringn(id.data, id.size));
+    }
+    return ERR_OK;
+}
+
+/* Without a command the image's own is run, which not everybody expects. */
+static void tell_own_command(struct cli *cli, const json_t *body)
+{
+    const char *image = json_string_value(json_object_get(body, "image"));
+    struct str project = str_of(json_string_value(json_object_get(body, "project")));
+    AUTO(buf) struct buf target = { 0 };
+    AUTO(buf) struct buf line = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    if (cli->is_quiet || image == NULL || json_array_size(json_object_get(body, "command")) > 0)
+        return;
+    buf_add_text(&target, "/v1/images/");
+    cli_encode_part(&target, str_of(image));
+    buf_add_text(&target, "?tenant=");
+    cli_encode(&target, str_cut(&project, '/'));
+    if (cli_request(cli, "GET", target.data, NULL, &answer, NULL) != ERR_OK)
+        return; /* what is wrong with it is said when the work is submitted */
+    const json_t *words = json_object_get(answer.json, "command");
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        buf_add_char(&line, ' ');
+        safe_line(str_of(json_string_value(json_array_get(words, i))), &line);
+    }
+    if (line.size > 0)
+        (void)fprintf(stderr, "berth: no command is given; the image's own is run:%.*s\n",
+                      STR_ARG(buf_str(&line)));
+}
+
+/* Output of one workload can be followed. */
+static enum err check_follow(const struct cli *cli, const json_t *body, struct error *e)
+{
+    if (!cli_has(cli, "follow") || json_integer_value(json_object_get(body, "count")) <= 1)
+        return ERR_OK;
+    return err_set(
+        e, ERR_INVALID,
+        "--follow prints what one workload writes, and --count makes several: use --wait, then "
+        "`berth logs`");
+}
+
 static enum err body_make(struct cli *cli, json_t **out, struct error *e)
 {
     AUTO(json) json_t *body = json_object();
@@ -66,7 +123,11 @@ static enum err body_make(struct cli *cli, json_t **out, struct error *e)
                 return err_set(e, ERR_INVALID, "argument %d is not text in UTF-8", i + 1);
         }
     }
-    rc = project_default(cli, body, e);
+    rc = check_follow(cli, body, e);
+    if (rc == ERR_OK)
+        rc = project_default(cli, body, e);
+    if (rc == ERR_OK)
+        rc = dependencies_resolve(cli, body, e);
     if (rc == ERR_OK && dir != NULL) {
         struct str digest = { 0 };
         const char *project = json_string_value(json_object_get(body, "project"));
@@ -111,9 +172,11 @@ enum cli_exit run_submit(struct cli *cli)
     AUTO(cli_answer) struct cli_answer answer = { 0 };
     enum err rc = body_make(cli, &body, &e);
     if (rc == ERR_OK)
+        tell_own_command(cli, body);
+    if (rc == ERR_OK)
         rc = cli_request(cli, "POST", "/v1/workloads", body, &answer, &e);
     if (rc != ERR_OK)
-        return cli_fail(&e);
+        return cli_refused(cli, &e);
     const json_t *array = json_object_get(answer.json, "array");
     const json_t *id = json_string_length(array) > 0 ? array : json_object_get(answer.json, "id");
     struct str text = str_copy(&cli->arena, str_of(json_string_value(id)));

@@ -17,13 +17,7 @@
 #include "os/fd.h"
 #include "os/file.h"
 
-enum {
-    DEPTH_MAX = 64,
-    BLOCK = 64 * 1024,
-    IGNORE_BYTES_MAX = 1024 * 1024,
-    PATH_BYTES = 4096,
-    SKIPPED_SHOWN_MAX = 20
-};
+enum { DEPTH_MAX = 64, BLOCK = 64 * 1024, IGNORE_BYTES_MAX = 1024 * 1024, PATH_BYTES = 4096 };
 
 struct writer {
     struct archive *archive;
@@ -198,13 +192,11 @@ static bool is_wanted(struct archive_entry *entry)
 }
 
 /* Names of others: nothing of them may reach the terminal as it is. */
-static void tell_skipped(struct archive_entry *entry, size_t count)
+static void tell_skipped(struct archive_entry *entry)
 {
     AUTO(buf) struct buf name = { 0 };
     bool is_link =
         archive_entry_filetype(entry) == AE_IFLNK || archive_entry_hardlink(entry) != NULL;
-    if (count > SKIPPED_SHOWN_MAX)
-        return;
     safe_line(str_of(archive_entry_pathname(entry)), &name);
     (void)fprintf(stderr, "berth: skipped %.*s: %s\n", STR_ARG(buf_str(&name)),
                   is_link ? "links are not copied" : "not a file");
@@ -231,40 +223,140 @@ static enum err read_entry(struct archive *in, struct archive_entry *entry, stru
     return archive_write_finish_entry(out) < ARCHIVE_WARN ? archive_error(out, e) : ERR_OK;
 }
 
-static enum err read_entries(struct archive *in, struct archive *out, struct error *e)
+/* Where a stream goes, as with `cp -r`: a name goes into a directory that is there, and else becomes the last
+ * part of the path. A stream that begins with "." has what is inside a directory. */
+struct place {
+    char path[PATH_BYTES];
+    const char *base; /* its last part; NULL: it is a directory and we are in it */
+    bool wants_dir;   /* it was given with a slash at its end */
+    bool is_file;     /* something that is no directory is there */
+    bool is_begun;    /* the first entry has been looked at */
+};
+
+/* We are a process of our own: names are relative to where it is. */
+static enum err place_find(const char *path, struct place *out, struct error *e)
 {
-    struct archive_entry *entry = NULL;
-    size_t skipped = 0;
-    int got = ARCHIVE_OK;
-    while ((got = archive_read_next_header(in, &entry)) != ARCHIVE_EOF) {
-        if (got < ARCHIVE_WARN)
-            return archive_error(in, e);
-        if (!is_wanted(entry)) {
-            tell_skipped(entry, ++skipped);
-            continue;
-        }
-        archive_entry_set_perm(entry, archive_entry_perm(entry) & 0777); /* no set-user-id */
-        enum err rc = read_entry(in, entry, out, e);
-        if (rc != ERR_OK)
-            return err_wrap(e, rc, "%s", archive_entry_pathname(entry));
-    }
-    if (skipped > SKIPPED_SHOWN_MAX)
-        (void)fprintf(stderr, "berth: skipped %zu in all\n", skipped);
+    struct stat info;
+    size_t size = strlen(path);
+    if (size == 0 || size >= sizeof(out->path))
+        return err_set(e, ERR_INVALID, "\"%s\" is no path", path);
+    out->wants_dir = path[size - 1] == '/';
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    memcpy(out->path, path, size);
+    bool is_there = stat(out->path, &info) == 0;
+    if (is_there && S_ISDIR(info.st_mode))
+        return chdir(out->path) == 0 ? ERR_OK : err_errno(e, "%s", out->path);
+    out->is_file = is_there;
+    char *slash = strrchr(out->path, '/');
+    out->base = slash != NULL ? slash + 1 : out->path;
+    if (slash == NULL)
+        return ERR_OK;
+    char parent[PATH_BYTES];
+    (void)snprintf(parent, sizeof(parent), "%.*s", MAX_OF((int)(slash - out->path), 1), out->path);
+    return chdir(parent) == 0 ? ERR_OK : err_errno(e, "%s", parent);
+}
+
+/* With the first entry it is known whether it has a name of its own. */
+static enum err place_begin(struct place *place, const char *name, bool is_dir, struct error *e)
+{
+    bool is_inside = strcmp(name, ".") == 0 || strncmp(name, "./", 2) == 0;
+    place->is_begun = true;
+    if (place->base == NULL)
+        return ERR_OK;
+    if ((place->is_file && (is_inside || is_dir)) || (place->wants_dir && !is_dir))
+        return err_set(e, ERR_CONFLICT, "%s is no directory", place->path);
+    if (!is_inside)
+        return ERR_OK;
+    if (mkdir(place->base, 0777) != 0 || chdir(place->base) != 0)
+        return err_errno(e, "%s", place->path);
+    place->base = NULL;
     return ERR_OK;
 }
 
-enum err tree_read(int fd, const char *path, struct error *e)
+static enum err place_entry(struct place *place, struct archive_entry *entry, struct error *e)
 {
-    if (chdir(path) != 0) /* names are relative to it; we are a process of our own */
-        return err_errno(e, "%s", path);
+    char name[PATH_BYTES];
+    const char *given = archive_entry_pathname(entry);
+    if (given == NULL || given[0] == '\0')
+        return err_set(e, ERR_INVALID, "an entry has no name");
+    enum err rc = ERR_OK;
+    if (!place->is_begun)
+        rc = place_begin(place, given, archive_entry_filetype(entry) == AE_IFDIR, e);
+    if (rc != ERR_OK || place->base == NULL)
+        return rc;
+    const char *rest = strchr(given, '/');
+    /* What leaves or begins elsewhere is refused under its own name, when it is written. */
+    if (given[0] == '/' || strcmp(given, "..") == 0 || strncmp(given, "../", 3) == 0)
+        return ERR_OK;
+    int length = snprintf(name, sizeof(name), "%s%s", place->base, rest != NULL ? rest : "");
+    if (length >= (int)sizeof(name))
+        return err_set(e, ERR_LIMIT, "%s: the path is too long", place->base);
+    archive_entry_copy_pathname(entry, name);
+    return ERR_OK;
+}
+
+/* The next entry that is wanted; those that are not are counted, and named when asked for. */
+static enum err next_entry(struct archive *in, bool is_verbose, size_t *skipped,
+                           struct archive_entry **out, struct error *e)
+{
+    for (;;) {
+        int got = archive_read_next_header(in, out);
+        if (got == ARCHIVE_EOF) {
+            *out = NULL;
+            return ERR_OK;
+        }
+        if (got < ARCHIVE_WARN)
+            return archive_error(in, e);
+        if (is_wanted(*out))
+            return ERR_OK;
+        ++*skipped;
+        if (is_verbose)
+            tell_skipped(*out);
+    }
+}
+
+static enum err read_entries(struct archive *in, struct archive *out, struct place *place,
+                             enum tree_words words, struct error *e)
+{
+    struct archive_entry *entry = NULL;
+    size_t skipped = 0;
+    for (;;) {
+        enum err rc = next_entry(in, words == TREE_VERBOSE, &skipped, &entry, e);
+        if (rc != ERR_OK)
+            return rc;
+        if (entry == NULL)
+            break;
+        rc = place_entry(place, entry, e);
+        archive_entry_set_perm(entry, archive_entry_perm(entry) & 0777); /* no set-user-id */
+        if (rc == ERR_OK)
+            rc = read_entry(in, entry, out, e);
+        if (rc != ERR_OK)
+            return err_wrap(e, rc, "%s", archive_entry_pathname(entry));
+    }
+    if (skipped > 0 && words == TREE_BRIEF)
+        (void)fprintf(stderr,
+                      "berth: skipped %zu: links are not copied, nor what is no file; --verbose "
+                      "names them\n",
+                      skipped);
+    return ERR_OK;
+}
+
+enum err tree_read(int fd, const char *path, enum tree_words words, struct error *e)
+{
+    struct place place = { .path = "" };
+    enum err rc = place_find(path, &place, e);
+    if (rc != ERR_OK)
+        return rc;
     struct archive *in = archive_read_new();
     struct archive *out = archive_write_disk_new();
     (void)archive_read_support_format_tar(in);
+    (void)archive_read_support_format_empty(in); /* the other side says why nothing comes */
     (void)archive_write_disk_set_options(
         out, ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_SECURE_NODOTDOT |
                  ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS);
-    enum err rc = archive_read_open_fd(in, fd, BLOCK) == ARCHIVE_OK ? read_entries(in, out, e)
-                                                                    : archive_error(in, e);
+    rc = archive_read_open_fd(in, fd, BLOCK) == ARCHIVE_OK ? read_entries(in, out, &place, words, e)
+                                                           : archive_error(in, e);
     if (rc == ERR_OK && archive_write_close(out) != ARCHIVE_OK)
         rc = archive_error(out, e);
     (void)archive_read_free(in);
@@ -303,7 +395,8 @@ enum err tree_spawn_write(const char *path, const char *name, struct tree_child 
     return out->pid > 0 ? ERR_OK : err_errno(e, "fork");
 }
 
-enum err tree_spawn_read(const char *path, struct tree_child *out, struct error *e)
+enum err tree_spawn_read(const char *path, enum tree_words words, struct tree_child *out,
+                         struct error *e)
 {
     int ends[2];
     enum err rc = fd_pipe(ends, e);
@@ -313,7 +406,7 @@ enum err tree_spawn_read(const char *path, struct tree_child *out, struct error 
     if (out->pid == 0) {
         struct error why = { 0 };
         fd_close(ends[1]);
-        rc = tree_read(ends[0], path, &why);
+        rc = tree_read(ends[0], path, words, &why);
         child_end(rc, &why);
     }
     fd_close(ends[0]);

@@ -5,6 +5,7 @@
 
 #include "cli/help.h"
 #include "cli/safe.h"
+#include "model/cause.h"
 
 static const struct cli_option global_options[] = {
     { "output", 'o', OPTION_TEXT, OPTION_LOCAL, NULL, "FORMAT", "table, json or yaml" },
@@ -41,6 +42,13 @@ enum cli_exit cli_usage(const struct cli *cli, const char *fmt, ...)
     return CLI_USAGE;
 }
 
+/* What was asked for cannot be right as it stands: wrong words here, or the controller refuses a field. Work that
+ * no node can hold is well said all the same. */
+static bool is_usage(const struct error *e)
+{
+    return e->code == ERR_INVALID && (e->cause == CAUSE_NONE || e->cause == CAUSE_INVALID);
+}
+
 enum cli_exit cli_fail(const struct error *e)
 {
     static const enum cli_exit exits[ERR_COUNT] = {
@@ -60,7 +68,7 @@ enum cli_exit cli_fail(const struct error *e)
     safe_lines(str_of(e->text), &safe); /* it may quote what somebody else has named */
     (void)fflush(stdout);
     (void)fprintf(stderr, "berth: %s\n", safe.data);
-    return exits[e->code];
+    return is_usage(e) ? CLI_USAGE : exits[e->code];
 }
 
 const char *cli_get(const struct cli *cli, const char *name)

@@ -1,20 +1,39 @@
-/* wait.c - until workloads end: asked for again and again, less often the longer it takes. */
+/*
+ * wait.c - until workloads begin, run, or end: asked for again and again, less often the longer it takes. Who
+ * waits is told on standard error why, and when that changes.
+ */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/id.h"
+#include "cli/guess.h"
 #include "cli/safe.h"
 #include "cli/special.h"
 #include "os/clock.h"
 
-enum { FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
+enum {
+    FIRST_PAUSE_MS = 20,
+    LAST_PAUSE_MS = 1000,
+    PATIENCE_MS = 400, /* what starts within this is not said to wait */
+    TELL_MAX = 8,      /* of more at once only the ends are told */
+    RUNNING_WAIT_S = 30
+};
 
 struct waited {
     struct str id;
     bool is_over;
     bool is_good;
+    bool has_begun;  /* runs, or has ended: of an array, all of it */
     const char *why; /* of one that did not succeed; NULL: an array */
+    const char *state;
+    const char *told; /* the last that was said about it; NULL: nothing yet */
+};
+
+/* The pauses between looks, longer and longer. */
+struct pauses {
+    struct mono begun;
+    int next_ms;
 };
 
 bool cli_state_is_final(const char *state)
@@ -27,9 +46,108 @@ bool cli_state_is_final(const char *state)
     return false;
 }
 
+static bool is_waiting(const char *state)
+{
+    static const char *const waiting[] = { "held", "queued", "provisioning" };
+    for (size_t i = 0; i < COUNT_OF(waiting); i++) {
+        if (strcmp(state, waiting[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static struct pauses pauses_begin(void)
+{
+    return (struct pauses){ clock_monotonic(), FIRST_PAUSE_MS };
+}
+
+static void pauses_take(struct pauses *pauses)
+{
+    (void)poll(NULL, 0, pauses->next_ms);
+    pauses->next_ms = MIN_OF(pauses->next_ms * 3 / 2, (int)LAST_PAUSE_MS);
+}
+
+/* ---- what is told meanwhile ------------------------------------------------------------------ */
+
+/* "queued (waiting_for_capacity): needs 4 ...", harmless on a terminal. */
+static const char *state_text(struct cli *cli, const json_t *view, const char *state)
+{
+    AUTO(buf) struct buf line = { 0 };
+    AUTO(buf) struct buf safe = { 0 };
+    const char *cause = json_string_value(json_object_get(view, "cause"));
+    const char *detail = json_string_value(json_object_get(view, "detail"));
+    buf_add_text(&line, state);
+    if (cause != NULL && cause[0] != '\0' && strcmp(cause, state) != 0)
+        buf_format(&line, " (%s)", cause);
+    if (detail != NULL && detail[0] != '\0')
+        buf_format(&line, ": %s", detail);
+    safe_line(buf_str(&line), &safe);
+    return arena_format(&cli->arena, "%.*s", STR_ARG(buf_str(&safe)));
+}
+
+/* Numbers behind a cause change all the time: they are no news. */
+static bool is_news(const char *told, const char *text)
+{
+    size_t size = strcspn(text, ":");
+    return told == NULL || strcspn(told, ":") != size || strncmp(told, text, size) != 0;
+}
+
+static void tell(const struct cli *cli, struct waited *waited, const char *text)
+{
+    if (text == NULL || cli->is_quiet || !is_news(waited->told, text))
+        return;
+    (void)fprintf(stderr, "berth: %.*s is %s\n", STR_ARG(waited->id), text);
+    waited->told = text;
+}
+
+/* NULL: nothing that somebody who waits wants to know. Only who has been told that it waits hears more. */
+static const char *news_of(struct cli *cli, const struct waited *waited, const json_t *view)
+{
+    const char *state = waited->state;
+    if (is_waiting(state) || strcmp(state, "stopping") == 0)
+        return state_text(cli, view, state);
+    if (waited->told == NULL || cli_state_is_final(state))
+        return NULL;
+    const char *node = json_string_value(json_array_get(json_object_get(view, "nodes"), 0));
+    AUTO(buf) struct buf safe = { 0 };
+    safe_line(str_of(node), &safe);
+    return arena_format(&cli->arena, "%s%s%.*s", state, safe.size > 0 ? " on " : "",
+                        STR_ARG(buf_str(&safe)));
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+struct elements {
+    size_t count, waiting;
+    const json_t *first_waiting; /* borrowed from the list */
+};
+
+static void element_add(struct waited *waited, struct elements *elements, const json_t *item)
+{
+    const char *state = json_string_value(json_object_get(item, "state"));
+    elements->count++;
+    waited->is_over = waited->is_over && state != NULL && cli_state_is_final(state);
+    waited->is_good = waited->is_good && state != NULL && strcmp(state, "succeeded") == 0;
+    if (state == NULL || !is_waiting(state))
+        return;
+    elements->waiting++;
+    elements->first_waiting = item;
+}
+
+static const char *elements_text(struct cli *cli, const struct waited *before,
+                                 const struct elements *elements)
+{
+    const json_t *first = elements->first_waiting;
+    if (first == NULL)
+        return before->told != NULL ? "no longer waiting: every element has started" : NULL;
+    const char *state = json_string_value(json_object_get(first, "state"));
+    return arena_format(&cli->arena, "%s; %zu of %zu elements wait", state_text(cli, first, state),
+                        elements->waiting, elements->count);
+}
+
 /* What a list of an array's elements tells; `query` says which list. */
 static enum err look_at_elements(struct cli *cli, const char *query, struct waited *waited,
-                                 size_t *count, struct error *e)
+                                 const char **news, size_t *count, struct error *e)
 {
     AUTO(json) json_t *items = NULL;
     const char *target = arena_format(&cli->arena, "/v1/workloads?limit=1000&array=%.*s%s",
@@ -37,47 +155,37 @@ static enum err look_at_elements(struct cli *cli, const char *query, struct wait
     enum err rc = cli_list(cli, target, &items, e);
     if (rc != ERR_OK)
         return rc;
-    *count += json_array_size(items);
-    for (size_t i = 0; i < json_array_size(items); i++) {
-        const char *state = json_string_value(json_object_get(json_array_get(items, i), "state"));
-        waited->is_over = waited->is_over && state != NULL && cli_state_is_final(state);
-        waited->is_good = waited->is_good && state != NULL && strcmp(state, "succeeded") == 0;
-    }
+    struct elements elements = { 0 };
+    for (size_t i = 0; i < json_array_size(items); i++)
+        element_add(waited, &elements, json_array_get(items, i));
+    waited->has_begun = waited->has_begun && elements.waiting == 0;
+    *news = elements_text(cli, waited, &elements);
+    *count += elements.count;
     return ERR_OK;
 }
 
 /* All elements of an array are over, and whether all of them succeeded. Those that ended a while ago
  * have left the controller's memory and are only in its store. Memory is asked first: what leaves it
  * in between is then seen in the store. */
-static enum err look_at_array(struct cli *cli, struct waited *waited, struct error *e)
+static enum err look_at_array(struct cli *cli, struct waited *waited, const char **news,
+                              struct error *e)
 {
-    struct waited found = { .id = waited->id, .is_over = true, .is_good = true };
+    struct waited found = { .id = waited->id,
+                            .is_over = true,
+                            .is_good = true,
+                            .has_begun = true,
+                            .state = "",
+                            .told = waited->told };
     size_t count = 0;
-    enum err rc = look_at_elements(cli, "", &found, &count, e);
+    enum err rc = look_at_elements(cli, "", &found, news, &count, e);
     if (rc == ERR_OK && found.is_over)
-        rc = look_at_elements(cli, "&history=true", &found, &count, e);
+        rc = look_at_elements(cli, "&history=true", &found, news, &count, e);
     if (rc != ERR_OK)
         return rc;
     if (count == 0)
         return err_set(e, ERR_NOT_FOUND, "no such array: %.*s", STR_ARG(waited->id));
     *waited = found;
     return ERR_OK;
-}
-
-/* "failed (exited): exit code 3", harmless on a terminal. */
-static const char *why_of(struct cli *cli, const json_t *view, const char *state)
-{
-    AUTO(buf) struct buf line = { 0 };
-    AUTO(buf) struct buf safe = { 0 };
-    const char *cause = json_string_value(json_object_get(view, "cause"));
-    const char *detail = json_string_value(json_object_get(view, "detail"));
-    buf_add_text(&line, state);
-    if (cause != NULL && cause[0] != '\0')
-        buf_format(&line, " (%s)", cause);
-    if (detail != NULL && detail[0] != '\0')
-        buf_format(&line, ": %s", detail);
-    safe_line(buf_str(&line), &safe);
-    return arena_format(&cli->arena, "%.*s", STR_ARG(buf_str(&safe)));
 }
 
 static void tell_failures(const struct cli *cli, const struct waited *waited, size_t count)
@@ -89,20 +197,44 @@ static void tell_failures(const struct cli *cli, const struct waited *waited, si
     }
 }
 
-static enum err look_at(struct cli *cli, struct waited *waited, struct error *e)
+/* *news: what may be told of it, or NULL. */
+static enum err look_at(struct cli *cli, struct waited *waited, const char **news, struct error *e)
 {
     if (id_is_kind(ID_ARRAY, waited->id))
-        return look_at_array(cli, waited, e);
+        return look_at_array(cli, waited, news, e);
     AUTO(cli_answer) struct cli_answer answer = { 0 };
     const char *target = arena_format(&cli->arena, "/v1/workloads/%.*s", STR_ARG(waited->id));
     enum err rc = cli_request(cli, "GET", target, NULL, &answer, e);
     if (rc != ERR_OK)
         return rc;
-    const char *state = json_string_value(json_object_get(answer.json, "state"));
-    waited->is_over = state != NULL && cli_state_is_final(state);
-    waited->is_good = state != NULL && strcmp(state, "succeeded") == 0;
+    struct str state = str_of(json_string_value(json_object_get(answer.json, "state")));
+    waited->state = str_c(&cli->arena, state);
+    waited->is_over = cli_state_is_final(waited->state);
+    waited->is_good = str_is(state, "succeeded");
+    waited->has_begun = waited->is_over || str_is(state, "running") || str_is(state, "stopping");
     if (waited->is_over && !waited->is_good)
-        waited->why = why_of(cli, answer.json, state);
+        waited->why = state_text(cli, answer.json, waited->state);
+    *news = news_of(cli, waited, answer.json);
+    return ERR_OK;
+}
+
+/* A controller that is away for a moment comes back; the work goes on meanwhile. */
+static bool is_passing(enum err rc)
+{
+    return rc == ERR_UNAVAILABLE || rc == ERR_IO || rc == ERR_RATE;
+}
+
+/* One look, and what is new is told once it is known not to pass at once. */
+static enum err look_and_tell(struct cli *cli, struct waited *waited, const struct pauses *pauses,
+                              struct error *e)
+{
+    const char *news = NULL;
+    enum err rc = look_at(cli, waited, &news, e);
+    if (rc != ERR_OK)
+        return is_passing(rc) ? ERR_OK : rc;
+    struct mono patient_until = { pauses->begun.ns + PATIENCE_MS * NS_PER_MS };
+    if (waited->told != NULL || mono_before(patient_until, clock_monotonic()))
+        tell(cli, waited, news);
     return ERR_OK;
 }
 
@@ -111,17 +243,18 @@ enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int
 {
     struct waited *waited = arena_new(&cli->arena, count, sizeof(*waited));
     struct mono deadline = mono_add_s(clock_monotonic(), deadline_s);
-    int pause_ms = FIRST_PAUSE_MS;
+    struct pauses pauses = pauses_begin();
     for (size_t i = 0; i < count; i++)
         waited[i].id = ids[i];
     for (;;) {
         size_t left = 0;
         for (size_t i = 0; i < count; i++) {
+            const char *news = NULL;
             if (waited[i].is_over)
                 continue;
-            enum err rc = look_at(cli, &waited[i], e);
-            /* A controller that is away for a moment comes back; the work goes on meanwhile. */
-            if (rc != ERR_OK && rc != ERR_UNAVAILABLE && rc != ERR_IO && rc != ERR_RATE)
+            enum err rc = count <= TELL_MAX ? look_and_tell(cli, &waited[i], &pauses, e)
+                                            : look_at(cli, &waited[i], &news, e);
+            if (rc != ERR_OK && !is_passing(rc))
                 return rc;
             left += !waited[i].is_over;
         }
@@ -129,14 +262,63 @@ enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int
             break;
         if (deadline_s > 0 && mono_before(deadline, clock_monotonic()))
             return err_set(e, ERR_UNAVAILABLE, "%zu of %zu have not ended in time", left, count);
-        (void)poll(NULL, 0, pause_ms);
-        pause_ms = MIN_OF(pause_ms * 3 / 2, (int)LAST_PAUSE_MS);
+        pauses_take(&pauses);
     }
     *failed = 0;
     for (size_t i = 0; i < count; i++)
         *failed += !waited[i].is_good;
     tell_failures(cli, waited, count);
     return ERR_OK;
+}
+
+enum err wait_for_begin(struct cli *cli, struct str id, struct error *e)
+{
+    struct waited waited = { .id = id };
+    struct pauses pauses = pauses_begin();
+    for (;;) {
+        enum err rc = look_and_tell(cli, &waited, &pauses, e);
+        if (rc != ERR_OK || waited.has_begun)
+            return rc;
+        pauses_take(&pauses);
+    }
+}
+
+/* What it is in now, and what to do about that. */
+static enum err not_running(const struct waited *waited, const char *text, struct error *e)
+{
+    const char *advice = waited->told != NULL ? "`berth explain` says why; try again when it runs"
+                                              : "files and commands go into running work only";
+    if (strcmp(waited->state, "held") == 0)
+        advice = "`berth release` lets it start";
+    return err_set(e, ERR_CONFLICT, "%.*s does not run: %s; %s", STR_ARG(waited->id),
+                   text != NULL ? text : waited->state, advice);
+}
+
+enum err wait_for_running(struct cli *cli, struct str id, struct error *e)
+{
+    struct waited waited = { .id = id };
+    struct pauses pauses = pauses_begin();
+    struct mono deadline = mono_add_s(pauses.begun, RUNNING_WAIT_S);
+    for (;;) {
+        const char *news = NULL;
+        enum err rc = look_at(cli, &waited, &news, e);
+        if (rc != ERR_OK)
+            return rc;
+        if (strcmp(waited.state, "running") == 0)
+            return ERR_OK;
+        bool may_come = !waited.is_over && strcmp(waited.state, "held") != 0 &&
+                        strcmp(waited.state, "stopping") != 0;
+        if (!may_come || mono_before(deadline, clock_monotonic()))
+            return not_running(&waited, waited.why != NULL ? waited.why : news, e);
+        if (waited.told == NULL && !cli->is_quiet &&
+            mono_before((struct mono){ pauses.begun.ns + PATIENCE_MS * NS_PER_MS },
+                        clock_monotonic())) {
+            waited.told = waited.state;
+            (void)fprintf(stderr, "berth: %.*s is %s; it is waited for, at most %d s\n",
+                          STR_ARG(id), news != NULL ? news : waited.state, (int)RUNNING_WAIT_S);
+        }
+        pauses_take(&pauses);
+    }
 }
 
 enum cli_exit run_wait(struct cli *cli)
@@ -155,7 +337,7 @@ enum cli_exit run_wait(struct cli *cli)
     if (rc == ERR_OK)
         rc = wait_for_ends(cli, ids, count, deadline_s, &failed, &e);
     if (rc != ERR_OK)
-        return cli_fail(&e);
+        return cli_refused(cli, &e);
     if (failed > 0 && !cli->is_quiet)
         (void)fprintf(stderr, "berth: %zu of %zu did not succeed\n", failed, count);
     return failed == 0 ? CLI_OK : CLI_FAILED;

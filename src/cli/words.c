@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/guess.h"
 #include "cli/help.h"
 
 static const struct cli_option *option_in(const struct cli_option *options, size_t count,
@@ -37,6 +38,19 @@ static bool value_add(struct cli *cli, const struct cli_option *option, const ch
     return true;
 }
 
+/* What a long option was meant to be: one of the command's, or of every command's. */
+static const char *option_hint(struct cli *cli, const char *name, size_t length)
+{
+    struct guess guess = { .word = str_c(&cli->arena, (struct str){ name, length }) };
+    size_t count = 0;
+    const struct cli_option *globals = cli_global_options(&count);
+    for (size_t i = 0; i < count; i++)
+        guess_try(&guess, globals[i].name);
+    for (size_t i = 0; cli->command != NULL && i < cli->command->option_count; i++)
+        guess_try(&guess, cli->command->options[i].name);
+    return guess.best != NULL ? arena_format(&cli->arena, "; did you mean --%s?", guess.best) : "";
+}
+
 /* Reads one option at argv[*at]; leaves *at at its last word. False: usage was printed. */
 static bool option_read(struct cli *cli, int argc, int *at)
 {
@@ -47,8 +61,9 @@ static bool option_read(struct cli *cli, int argc, int *at)
     const struct cli_option *option =
         is_long ? option_find(cli, word + 2, length, 0) : option_find(cli, NULL, 0, word[1]);
     if (option == NULL) {
-        (void)cli_usage(cli, "no such option%s: %s",
-                        cli->command == NULL ? " before the command" : "", word);
+        (void)cli_usage(cli, "no such option%s: %s%s",
+                        cli->command == NULL ? " before the command" : "", word,
+                        is_long ? option_hint(cli, word + 2, length) : "");
         return false;
     }
     const char *text = equals != NULL ? equals + 1 : NULL;

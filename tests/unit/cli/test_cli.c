@@ -423,7 +423,7 @@ static void test_tree_there_and_back(void **state)
     char block[4096];
     tree_make(&from);
     CHECK_OK("writer", tree_spawn_write(from.path, "copy", &writer, &e), &e);
-    CHECK_OK("reader", tree_spawn_read(to.path, &reader, &e), &e);
+    CHECK_OK("reader", tree_spawn_read(to.path, TREE_BRIEF, &reader, &e), &e);
     for (ssize_t got = 1; got > 0;) {
         got = read(writer.fd, block, sizeof(block));
         CHECK("read", got >= 0);
@@ -498,7 +498,7 @@ static void hostile_unpack(const struct hostile *c, const char *to)
     struct tree_child reader;
     struct error e = { 0 };
     digest_of(tar, &bytes);
-    CHECK_OK(c->name, tree_spawn_read(to, &reader, &e), &e);
+    CHECK_OK(c->name, tree_spawn_read(to, TREE_BRIEF, &reader, &e), &e);
     (void)signal(SIGPIPE, SIG_IGN);
     enum err rc = fd_write_full(reader.fd, bytes.data, bytes.size, &e);
     CHECK(c->name, rc == ERR_OK || c->is_refused); /* it may have ended by then */
