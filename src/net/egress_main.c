@@ -7,9 +7,10 @@
  *
  * Public addresses are open to the program, and those of HOST as near as REACH says (net/reach.h), when
  * an operator has named it; the name servers of this machine at port 53; and a proxy that the
- * operator's environment names. It works by a seccomp filter that asks us about every connect(). We
- * look at the address where it lies in the program's memory: a program that wanted to could change it
- * behind our back. This is not for hostile programs, but for honest ones that are told where to go.
+ * operator's environment names. It works by a seccomp filter that asks us about every connect(), which
+ * we then do ourselves, on the program's socket and with the address that was looked at: what a name
+ * leads to later, or what another thread writes over it, changes nothing. Of datagrams that carry an
+ * address of their own only that is looked at; they are sent by the program.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -41,6 +43,8 @@ enum {
     ADDRESSES_MAX = 64,
     DNS_PORT = 53,
     RESOLV_BYTES_MAX = 64 * 1024,
+    STATUS_BYTES_MAX = 16 * 1024,
+    MESSAGES_MAX = 16,
     CANNOT_START = 127,
     SIGNALLED = 128,
 };
@@ -183,35 +187,135 @@ static bool is_allowed(const struct egress *egress, const struct sockaddr *addre
            (reach <= egress->reach && is_among(address, egress->named, egress->named_count));
 }
 
-/* The address of a connect() that waits for us; false: it cannot be read. */
-static bool read_address(const struct seccomp_notif *asked, struct sockaddr_storage *out)
+/* ---- what is asked -------------------------------------------------------------------------- */
+
+/* Memory of the program, which waits for us. */
+static bool read_memory(pid_t pid, uint64_t at, void *out, size_t size)
 {
     char path[64];
-    size_t size = (size_t)asked->data.args[2];
-    (void)snprintf(path, sizeof(path), "/proc/%u/mem", asked->pid);
+    (void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
     AUTO(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || size < sizeof(sa_family_t) || size > sizeof(*out))
-        return false;
+    return fd >= 0 && pread(fd, out, size, (off_t)at) == (ssize_t)size;
+}
+
+static bool read_address(const struct seccomp_notif *asked, uint64_t at, uint64_t size,
+                         struct sockaddr_storage *out)
+{
     memset(out, 0, sizeof(*out));
-    return pread(fd, out, size, (off_t)asked->data.args[1]) == (ssize_t)size;
+    return size >= sizeof(sa_family_t) && size <= sizeof(*out) &&
+           read_memory((pid_t)asked->pid, at, out, (size_t)size);
+}
+
+/* Its socket, as a descriptor of ours; -1: it cannot be had. A thread's number is not its process's. */
+static int borrow_socket(const struct seccomp_notif *asked)
+{
+    static const struct str word = { "Tgid:", 5 };
+    char path[64];
+    AUTO(buf) struct buf text = { 0 };
+    (void)snprintf(path, sizeof(path), "/proc/%u/status", asked->pid);
+    if (file_read(path, STATUS_BYTES_MAX, &text, NULL) != ERR_OK)
+        return -1;
+    struct str rest = buf_str(&text);
+    int64_t pid = 0;
+    while (rest.size > 0) {
+        struct str line = str_cut(&rest, '\n');
+        if (!str_starts(line, word))
+            continue;
+        line = (struct str){ line.data + word.size, line.size - word.size };
+        while (line.size > 0 && line.data[0] == '\t')
+            line = (struct str){ line.data + 1, line.size - 1 };
+        if (!str_to_i64(line, 1, INT32_MAX, &pid))
+            return -1;
+    }
+    AUTO(fd) int process = pid > 0 ? pidfd_open((pid_t)pid, 0) : -1;
+    return process < 0 ? -1 : pidfd_getfd(process, (int)asked->data.args[0], 0);
+}
+
+static void reply(int listener, struct seccomp_notif_resp *reply)
+{
+    if (seccomp_notify_id_valid(listener, reply->id) == 0)
+        (void)seccomp_notify_respond(listener, reply); /* it may have been killed */
+}
+
+/* With the address that was looked at. One that blocks would keep all others waiting: a child waits. */
+static void do_connect(int listener, const struct seccomp_notif *asked,
+                       const struct sockaddr_storage *address, struct seccomp_notif_resp *out)
+{
+    AUTO(fd) int fd = borrow_socket(asked);
+    int flags = fd >= 0 ? fcntl(fd, F_GETFL) : -1;
+    if (flags < 0 || seccomp_notify_id_valid(listener, asked->id) != 0) {
+        out->error = -EACCES;
+        reply(listener, out);
+        return;
+    }
+    pid_t child = (flags & O_NONBLOCK) == 0 ? fork() : 0;
+    bool is_child = (flags & O_NONBLOCK) == 0 && child == 0;
+    if (child > 0)
+        return;
+    if (child < 0)
+        out->error = -EAGAIN;
+    else if (connect(fd, (const struct sockaddr *)address, (socklen_t)asked->data.args[2]) != 0)
+        out->error = -errno;
+    reply(listener, out);
+    if (is_child)
+        _exit(0);
+}
+
+/* True: none of the datagrams goes where it may not. */
+static bool are_names_allowed(const struct egress *egress, const struct seccomp_notif *asked)
+{
+    const __u64 *args = asked->data.args;
+    struct mmsghdr messages[MESSAGES_MAX] = { 0 };
+    struct sockaddr_storage address;
+    size_t count = 1;
+    bool is_readable = true;
+    if (asked->data.nr == SCMP_SYS(sendto)) {
+        union {
+            uint64_t number;
+            void *pointer; /* of the program; never followed here */
+        } name = { args[4] };
+        messages[0].msg_hdr.msg_name = name.pointer;
+        messages[0].msg_hdr.msg_namelen = (socklen_t)args[5];
+    } else if (asked->data.nr == SCMP_SYS(sendmsg)) {
+        is_readable = read_memory((pid_t)asked->pid, args[1], &messages[0].msg_hdr,
+                                  sizeof(messages[0].msg_hdr));
+    } else {
+        count = (unsigned)args[2];
+        is_readable = count <= MESSAGES_MAX && read_memory((pid_t)asked->pid, args[1], messages,
+                                                           count * sizeof(messages[0]));
+    }
+    for (size_t i = 0; is_readable && i < count; i++) {
+        const struct msghdr *head = &messages[i].msg_hdr;
+        if (head->msg_name != NULL && head->msg_namelen > 0)
+            is_readable = read_address(asked, (uint64_t)(uintptr_t)head->msg_name,
+                                       head->msg_namelen, &address) &&
+                          is_allowed(egress, (const struct sockaddr *)&address);
+    }
+    return is_readable;
 }
 
 static void answer(const struct egress *egress, int listener, struct seccomp_notif *asked,
-                   struct seccomp_notif_resp *reply)
+                   struct seccomp_notif_resp *out)
 {
     struct sockaddr_storage address;
     memset(asked, 0, sizeof(*asked));
     if (seccomp_notify_receive(listener, asked) != 0)
         return; /* it was interrupted, or it is gone */
-    bool is_good =
-        read_address(asked, &address) && is_allowed(egress, (const struct sockaddr *)&address);
-    *reply = (struct seccomp_notif_resp){ .id = asked->id };
-    if (is_good)
-        reply->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    else
-        reply->error = -EACCES;
-    if (seccomp_notify_id_valid(listener, asked->id) == 0)
-        (void)seccomp_notify_respond(listener, reply); /* it may have been killed */
+    *out = (struct seccomp_notif_resp){ .id = asked->id };
+    if (asked->data.nr != SCMP_SYS(connect)) {
+        bool is_good = are_names_allowed(egress, asked);
+        out->flags = is_good ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
+        out->error = is_good ? 0 : -EACCES;
+        reply(listener, out);
+        return;
+    }
+    if (read_address(asked, asked->data.args[1], asked->data.args[2], &address) &&
+        is_allowed(egress, (const struct sockaddr *)&address)) {
+        do_connect(listener, asked, &address, out);
+        return;
+    }
+    out->error = -EACCES;
+    reply(listener, out);
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
@@ -223,6 +327,10 @@ static int load_filter(void)
     if (filter == NULL)
         return -1;
     if (seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0) == 0 &&
+        seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0)) ==
+            0 &&
+        seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendmsg), 0) == 0 &&
+        seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendmmsg), 0) == 0 &&
         seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0) == 0 &&
         seccomp_load(filter) == 0)
         fd = seccomp_notify_fd(filter);
@@ -230,14 +338,17 @@ static int load_filter(void)
     return fd;
 }
 
+/* sendmsg is asked about from here on, so the listener is only named, and taken by whoever is asked. */
 static int run_program(int to_parent, char **argv)
 {
+    char word = 0;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         return fail("tie the program to us");
     int listener = load_filter();
     if (listener < 0)
         return fail("install the filter");
-    if (fd_send(to_parent, STR("!"), &listener, 1, 0) != 1)
+    if (write(to_parent, &listener, sizeof(listener)) != (ssize_t)sizeof(listener) ||
+        read(to_parent, &word, 1) != 1)
         return fail("hand over the filter");
     fd_close(listener);
     fd_close(to_parent);
@@ -245,10 +356,37 @@ static int run_program(int to_parent, char **argv)
     return fail(argv[0]);
 }
 
+static bool take_listener(int from_child, pid_t child, int *out)
+{
+    int number = -1;
+    AUTO(fd) int process = pidfd_open(child, 0);
+    if (process < 0 || read(from_child, &number, sizeof(number)) != (ssize_t)sizeof(number))
+        return false;
+    *out = pidfd_getfd(process, number, 0);
+    return *out >= 0 && write(from_child, "!", 1) == 1;
+}
+
+/* Those that waited for a connect have ended, or the program has: true, and how. */
+static bool reap(pid_t child, int options, int *status)
+{
+    int found = 0;
+    for (;;) {
+        pid_t pid = waitpid(-1, &found, options);
+        if (pid == child) {
+            *status = found;
+            return true;
+        }
+        if (pid == 0 || (pid < 0 && errno != EINTR))
+            return false;
+    }
+}
+
 static int supervise(const struct egress *egress, int listener, pid_t child)
 {
     struct seccomp_notif *asked = NULL;
     struct seccomp_notif_resp *reply = NULL;
+    int status = 0;
+    bool has_ended = false;
     if (seccomp_notify_alloc(&asked, &reply) != 0)
         return fail("get memory");
     for (;;) {
@@ -259,11 +397,11 @@ static int supervise(const struct egress *egress, int listener, pid_t child)
             answer(egress, listener, asked, reply);
         else if ((ready.revents & (POLLHUP | POLLERR)) != 0)
             break; /* nobody is left who could ask */
+        has_ended = has_ended || reap(child, WNOHANG, &status);
     }
     seccomp_notify_free(asked, reply);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
+    if (!has_ended && !reap(child, 0, &status))
+        return CANNOT_START;
     return WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALLED + WTERMSIG(status);
 }
 
@@ -293,11 +431,9 @@ int main(int argc, char **argv)
         _exit(run_program(ends[1], argv + ARG_PROGRAM));
     }
     fd_close(ends[1]);
-    AUTO(fd_pass) struct fd_pass passed = { 0 };
-    char word = 0;
-    int status = CANNOT_START;
-    if (fd_receive(ends[0], &word, 1, &passed, 0) == 1 && passed.count == 1)
-        status = supervise(&egress, passed.fds[0], child);
+    AUTO(fd) int listener = -1;
+    int status = take_listener(ends[0], child, &listener) ? supervise(&egress, listener, child)
+                                                          : CANNOT_START;
     freeifaddrs(egress.own);
     return status;
 }
