@@ -9,7 +9,6 @@
 #include "os/log.h"
 
 enum {
-    HEARTBEAT_S = 5,
     MESSAGE_BYTES_MAX = 4 * 1024 * 1024,
     STRANGER_BYTES_MAX = 64 * 1024, /* before the greeting: a JOIN, a HELLO, a RENEW */
     PAYLOADS_BYTES_MAX = 8 * 1024 * 1024,

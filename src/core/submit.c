@@ -32,7 +32,7 @@ static enum err check_numbers(const struct workload_spec *s, struct error *e)
         { "time_limit_s", s->time_limit_s, 0, YEAR_S },
         { "grace_s", s->grace_s, 0, GRACE_MAX_S },
         { "retries", s->retries, 0, RETRIES_MAX },
-        { "fence_after_s", s->fence_after_s, 1, DAY_S },
+        { "fence_after_s", s->fence_after_s, FENCE_AFTER_MIN_S, DAY_S },
         { "shm_mib", s->shm_mib, 0, INT64_C(1) << 30 },
         { "preemptible", s->preemptible, 0, PREEMPTIBLE_COUNT - 1 },
         { "restart", s->restart, 0, RESTART_POLICY_COUNT - 1 },

@@ -73,9 +73,9 @@ static const struct field workload_fields[] = {
     { OPTIONAL(I64, time_limit_s, 0, SECONDS_MAX), .doc = "of each attempt; 0: none" },
     { OPTIONAL(I64, grace_s, 0, 86400), .doc = "between TERM and KILL" },
     { OPTIONAL(I64, retries, 0, 1000), .doc = "after failures of its own" },
-    { OPTIONAL(I64, fence_after_s, 10, 86400),
-      .doc =
-          "without an acknowledged heartbeat, which comes every 5 s; then the work stops itself" },
+    { OPTIONAL(I64, fence_after_s, FENCE_AFTER_MIN_S, 86400),
+      .doc = "12 at least: without an acknowledged heartbeat, which comes every 5 s; then the work "
+             "stops itself" },
     { OPTIONAL(ENUM, preemptible, 0, 0), .names = &preemptible_names },
     { OPTIONAL(ENUM, restart, 0, 0), .names = &restart_policy_names },
     { OPTIONAL(ENUM, on_contact_loss, 0, 0), .names = &on_contact_loss_names },

@@ -74,6 +74,7 @@ CHANGE(more_min_than_members, s->members = 2; s->members_min = 3)
 CHANGE(large_priority, s->priority = 1001)
 CHANGE(negative_limit, s->time_limit_s = -1)
 CHANGE(long_grace, s->grace_s = 901)
+CHANGE(fence_within_two_heartbeats, s->fence_after_s = 11)
 CHANGE(many_retries, s->retries = 1001)
 CHANGE(one_and_a_half, s->gpu_milli = 1500)
 CHANGE(negative_gpu, s->gpu_milli = -1)
@@ -114,6 +115,7 @@ static const struct submit_case submit_cases[] = {
     { "a priority too high", large_priority, ERR_INVALID, CAUSE_NONE, "priority" },
     { "a negative limit", negative_limit, ERR_INVALID, CAUSE_NONE, "time_limit_s" },
     { "a grace too long", long_grace, ERR_INVALID, CAUSE_NONE, "grace_s" },
+    { "a fence before two heartbeats", fence_within_two_heartbeats, ERR_INVALID, CAUSE_NONE, "fence_after_s" },
     { "too many retries", many_retries, ERR_INVALID, CAUSE_NONE, "retries" },
     { "one and a half devices", one_and_a_half, ERR_INVALID, CAUSE_NONE, "gpu_milli" },
     { "less than nothing", negative_gpu, ERR_INVALID, CAUSE_NONE, "gpu_milli" },
