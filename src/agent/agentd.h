@@ -1,7 +1,8 @@
 /*
  * agentd.h - the privileged half of an agent, inside. One thread, one epoll, no network.
  *
- *   agentd_main.c     options, start, the loop
+ *   agentd_main.c     start, the loop
+ *   agentd_options.c  the command line
  *   agentd_desired.c  desired sets: collect, verify, remember, make ready
  *   agentd_attempt.c  attempts: find them again, start, stop, watch, forget
  *   agentd_spare.c    a shim made ahead
@@ -28,6 +29,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "os/process.h"
 
 struct agentd;
@@ -240,6 +242,11 @@ static inline struct id digest_key(const struct grant_digest *digest)
     memcpy(&key, digest->bytes, sizeof(key));
     return key;
 }
+
+/* agentd_options.c */
+extern const struct agentd_options agentd_options_default;
+/* -1: go on; else the exit status. */
+int agentd_options_parse(int argc, char **argv, struct agentd_options *o, struct log_options *log);
 
 /* agentd_main.c */
 MUST_CHECK enum err agentd_watch(struct agentd *agentd, struct watch *watch, int fd,
