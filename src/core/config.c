@@ -77,8 +77,7 @@ static enum err settings_merge(const struct settings_record *given, struct setti
     if (next->unknown_after_s >= next->lost_after_s)
         return err_field(e, "lost_after_s", "lost_after_s must be more than unknown_after_s (%lld)",
                          (long long)next->unknown_after_s);
-    if (wanted.reclaim_to != RECLAIM_TO_QUOTA)
-        return err_field(e, "reclaim_to", "reclaim_to: only \"quota\" is supported");
+    next->reclaim_to = wanted.reclaim_to;
     if (wanted.gang_repair_s != UNSET && wanted.gang_repair_s != GANG_REPAIR_S)
         return err_field(e, "gang_repair_s",
                          "gang_repair_s: a gang that loses a member is requeued at once; only %d, "

@@ -16,9 +16,9 @@ struct field {
 static const struct field use_fields[] = {
     FIELD(suse, charged),     FIELD(suse, leaving),     FIELD(suse, claimed),
     FIELD(suse, fixed),       FIELD(suse, pending),     FIELD(suse, own_charged),
-    FIELD(suse, own_leaving), FIELD(suse, own_claimed), FIELD(suse, quota),
-    FIELD(suse, own_quota),   FIELD(suse, limit),       FIELD(suse, never_lent),
-    FIELD(suse, weight),      FIELD(suse, unmet_below),
+    FIELD(suse, own_leaving), FIELD(suse, own_claimed), FIELD(suse, own_pending),
+    FIELD(suse, quota),       FIELD(suse, own_quota),   FIELD(suse, limit),
+    FIELD(suse, never_lent),  FIELD(suse, weight),      FIELD(suse, unmet_below),
 };
 
 static const struct field node_fields[] = {

@@ -11,6 +11,7 @@
 
 #include "sched/charge.h"
 #include "sched/sched.h"
+#include "sched/share.h"
 #include "sched/skip.h"
 
 /* ---- capacity ------------------------------------------------------------------------------ */
@@ -21,6 +22,7 @@ struct sclass {
     size_t nodes_by_free[NODE_DEVICES_MAX + 1]; /* usable nodes by wholly free devices */
     uint64_t gained;         /* sched.clock when something of it was last freed */
     uint64_t evictable;      /* sched.clock when something of it last became evictable */
+    bool is_fair;            /* fair shares are of the present use, demand and capacity */
     struct skip_list active; /* charged preemptible workloads: by priority, youngest first */
 };
 
@@ -99,7 +101,10 @@ struct suse {
     int64_t claimed; /* within a step: by work that waits for victims */
     int64_t fixed;   /* charged to work that is never preempted */
     int64_t pending; /* asked for by queued work */
-    int64_t own_charged, own_leaving, own_claimed; /* of this project itself, without children */
+    /* Of this project itself, without children. */
+    int64_t own_charged, own_leaving, own_claimed, own_pending;
+    int64_t fair;      /* share of the subtree, as of the last pass (fair.c) */
+    int64_t own_fair;  /* of that, of its own work */
     int64_t quota;     /* effective: its own, or the sum of its children's */
     int64_t own_quota; /* of the project itself: what its children's quotas leave */
     int64_t limit;
@@ -121,6 +126,7 @@ struct sproject {
     uint64_t touched;        /* sched.clock when its queue last changed */
     uint64_t swept;          /* sched.clock when all its groups were last looked at */
     size_t depth;
+    int64_t taken, own_taken; /* scratch of reclaim(): by victims of one plan; 0 outside */
 
     /* Within a pass. */
     uint64_t pass;
@@ -255,6 +261,7 @@ struct sched {
     struct buf undo_bytes;
     VEC(struct volume_pin) pins; /* volumes that this step places */
     VEC(struct sproject *) visited;
+    VEC(struct share_party) parties; /* of the project whose share is being divided */
 };
 
 /* shadow.c: within a step, what is announced here is restored at its end. */
@@ -290,6 +297,9 @@ void quota_refresh(struct sched *sched); /* effective quotas, after a change of 
 void use_add(struct sched *sched, struct sproject *project, int64_t class_number,
              enum use_kind kind, int64_t milli);
 struct sproject *sproject_of(const struct sched *sched, const struct project *project);
+
+/* fair.c */
+void fair_refresh(struct sched *sched);
 
 struct ask {
     struct sproject *project;

@@ -107,6 +107,7 @@ static void quota_conclude(struct sproject *project, size_t class_count)
 void quota_refresh(struct sched *sched)
 {
     for (size_t c = 0; c < sched->class_count; c++) {
+        sched->classes[c].is_fair = false;
         sched->root.uses[c].own_quota = 0;
         sched->root.uses[c].unmet_below = 0;
     }
@@ -139,6 +140,7 @@ static void add_to(struct suse *use, enum use_kind kind, int64_t milli, bool is_
         break;
     case USE_PENDING:
         use->pending += milli;
+        use->own_pending += is_own ? milli : 0;
         break;
     }
 }
@@ -146,6 +148,8 @@ static void add_to(struct suse *use, enum use_kind kind, int64_t milli, bool is_
 void use_add(struct sched *sched, struct sproject *project, int64_t class_number,
              enum use_kind kind, int64_t milli)
 {
+    struct sclass *class = &sched->classes[class_number];
+    class->is_fair = class->is_fair && sched->is_shadow; /* what a step does is not done yet */
     for (struct sproject *p = project; p != NULL; p = p->parent) {
         struct suse *use = &p->uses[class_number];
         touch(sched, use, sizeof(*use));

@@ -11,6 +11,8 @@
  * youngest first, until it does; those that turn out not to be needed are put back. The room they
  * leave is the claimant's: it is held for it in every following step until it starts or withdraws.
  */
+#include <stdlib.h>
+
 #include "sched/internal.h"
 
 struct victims {
@@ -31,6 +33,12 @@ static int64_t own_staying(const struct suse *use)
     return use->own_charged - use->own_leaving;
 }
 
+static struct mono allocation_began(const struct sallocation *a)
+{
+    const struct allocation_record *r = &a->allocation->r;
+    return r->started.ns != 0 ? r->started : r->granted;
+}
+
 static const struct sproject *common_ancestor(const struct sproject *a, const struct sproject *b)
 {
     while (a != b) {
@@ -42,20 +50,45 @@ static const struct sproject *common_ancestor(const struct sproject *a, const st
     return a;
 }
 
-/* The claimant's side: its ancestor right below `common` stays within its quota. Work directly in
- * `common` counts against what its children's quotas leave. */
-static bool claimant_is_inside(const struct attempt *attempt, const struct sproject *common)
+/* What a side may have: its quota, or by `reclaim_to: fair_share` its share; work that is never
+ * preempted stays within the quota. */
+static int64_t bound_of(const struct attempt *attempt, int64_t quota, int64_t fair)
+{
+    bool to_share = attempt->sched->state->settings.reclaim_to == RECLAIM_TO_FAIR_SHARE;
+    return to_share && !attempt->ask.is_fixed ? MAX_OF(quota, fair) : quota;
+}
+
+/* The ancestor right below `common`. */
+static struct sproject *side_below(struct sproject *project, const struct sproject *common)
+{
+    while (project->parent != common)
+        project = project->parent;
+    return project;
+}
+
+/* What the claimant's side has with it, and what is its own. Work directly in `common` counts against
+ * what its children's quotas leave. */
+struct side {
+    int64_t total, quota, fair;
+};
+
+static struct side claimant_side(const struct attempt *attempt, const struct sproject *common)
 {
     const struct ask *ask = &attempt->ask;
-    const struct sproject *p = ask->project;
-    if (p == common) {
-        const struct suse *own = &p->uses[ask->class_number];
-        return own_staying(own) + own->own_claimed + ask->charge <= own->own_quota;
+    if (ask->project == common) {
+        const struct suse *own = &common->uses[ask->class_number];
+        return (struct side){ own_staying(own) + own->own_claimed + ask->charge, own->own_quota,
+                              own->own_fair };
     }
-    while (p->parent != common)
-        p = p->parent;
-    const struct suse *use = &p->uses[ask->class_number];
-    return staying(use) + use->claimed + ask->charge <= use->quota;
+    const struct suse *use = &side_below(ask->project, common)->uses[ask->class_number];
+    return (struct side){ staying(use) + use->claimed + ask->charge, use->quota, use->fair };
+}
+
+/* Its ancestor right below `common` stays within what it may have. */
+static bool claimant_is_inside(const struct attempt *attempt, const struct sproject *common)
+{
+    const struct side side = claimant_side(attempt, common);
+    return side.total <= bound_of(attempt, side.quota, side.fair);
 }
 
 static int64_t charge_of(const struct swork *work)
@@ -66,32 +99,46 @@ static int64_t charge_of(const struct swork *work)
     return charge;
 }
 
-static bool victim_is_outside(const struct swork *victim, const struct sproject *common)
+/* Its side has more than its own before it goes; nothing from there down ends below its quota. */
+static bool victim_is_outside(const struct attempt *attempt, const struct swork *victim,
+                              const struct sproject *common)
 {
     int64_t class_number = victim->active_class;
     int64_t charge = charge_of(victim);
     const struct suse *own = &victim->project->uses[class_number];
     if (own_staying(own) - charge < own->own_quota)
         return false;
+    if (victim->project == common)
+        return own_staying(own) > bound_of(attempt, own->own_quota, own->own_fair);
     for (const struct sproject *p = victim->project; p != common; p = p->parent) {
         const struct suse *use = &p->uses[class_number];
         if (staying(use) - charge < use->quota)
+            return false;
+        if (p->parent == common && staying(use) <= bound_of(attempt, use->quota, use->fair))
             return false;
     }
     return true;
 }
 
-/* Work that began lately is protected; against claims inside a quota only if so configured. */
-static bool is_protected(struct attempt *attempt, const struct swork *victim)
+/* How long it is protected: from claims inside a quota only if so configured. */
+static int64_t protected_s(const struct attempt *attempt, const struct sproject *common)
 {
     const struct settings_record *settings = &attempt->sched->state->settings;
-    int64_t protect_s =
-        attempt->way == EVICT_BORROWED ? settings->min_runtime_in_quota_s : settings->min_runtime_s;
+    if (common == NULL)
+        return settings->min_runtime_s;
+    const struct side side = claimant_side(attempt, common);
+    return side.total <= side.quota ? settings->min_runtime_in_quota_s : settings->min_runtime_s;
+}
+
+/* `common` NULL: within one project. */
+static bool is_protected(struct attempt *attempt, const struct swork *victim,
+                         const struct sproject *common)
+{
+    int64_t protect_s = protected_s(attempt, common);
     struct mono since = { 0 };
     for (const struct sallocation *a = victim->first; a != NULL && protect_s > 0;
          a = a->next_of_work) {
-        const struct allocation_record *r = &a->allocation->r;
-        struct mono began = r->started.ns != 0 ? r->started : r->granted;
+        struct mono began = allocation_began(a);
         since = mono_before(since, began) ? began : since;
     }
     struct mono until = mono_add_s(since, protect_s);
@@ -113,10 +160,10 @@ static bool may_evict(struct attempt *attempt, const struct swork *victim)
     if (victim->is_leaving || is_own != (attempt->way == EVICT_LESS_URGENT))
         return false;
     if (is_own)
-        return is_less_urgent(attempt, victim) && !is_protected(attempt, victim);
+        return is_less_urgent(attempt, victim) && !is_protected(attempt, victim, NULL);
     const struct sproject *common = common_ancestor(attempt->ask.project, victim->project);
-    return claimant_is_inside(attempt, common) && victim_is_outside(victim, common) &&
-           !is_protected(attempt, victim);
+    return claimant_is_inside(attempt, common) && victim_is_outside(attempt, victim, common) &&
+           !is_protected(attempt, victim, common);
 }
 
 /* ---- taking out and putting back ----------------------------------------------------------- */
@@ -170,23 +217,74 @@ static bool would_fit(const struct attempt *attempt)
            place_fits(attempt->sched, &attempt->fitting);
 }
 
-/* Adds victims out of one class until the claimant fits. */
-static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
+/* Whom to spare least among equally urgent work: of those beyond their share, then who loses least
+ * work, then the youngest. */
+struct candidate {
+    struct swork *work;
+    bool is_over_share;
+    int64_t lost; /* thousandths of a device times nanoseconds, scaled down */
+    uint64_t submitted_sequence;
+};
+
+static struct candidate candidate_of(const struct attempt *attempt, struct swork *work)
 {
-    struct sched *sched = attempt->sched;
-    const struct skip_list *active = &sched->classes[class_number].active;
-    for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
-        struct swork *victim = n->item;
-        if (attempt->way == EVICT_LESS_URGENT && !is_less_urgent(attempt, victim))
-            return false; /* the list begins with the least urgent */
-        if (!may_evict(attempt, victim))
+    const struct suse *use = &work->project->uses[work->active_class];
+    struct candidate out = { .work = work,
+                             .is_over_share = use->charged > use->fair,
+                             .submitted_sequence = work->workload->r.submitted_sequence };
+    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
+        if (allocation_is_charged(a->state))
+            out.lost += (attempt->now.ns - allocation_began(a).ns) / NS_PER_MS * a->charge_milli;
+    }
+    return out;
+}
+
+static int compare_candidates(const void *left, const void *right)
+{
+    const struct candidate *a = left;
+    const struct candidate *b = right;
+    if (a->is_over_share != b->is_over_share)
+        return a->is_over_share ? -1 : 1;
+    if (a->lost != b->lost)
+        return a->lost < b->lost ? -1 : 1;
+    return a->submitted_sequence > b->submitted_sequence ? -1 : 1;
+}
+
+/* Out of the equally urgent, until the claimant fits. */
+static bool gather_some(struct attempt *attempt, struct candidate *candidates, size_t count,
+                        struct victims *victims)
+{
+    qsort(candidates, count, sizeof(*candidates), compare_candidates);
+    for (size_t i = 0; i < count; i++) {
+        if (!may_evict(attempt, candidates[i].work))
             continue;
-        move_victim(sched, victim, TAKE_OUT);
-        victims->items[victims->count++] = victim;
+        move_victim(attempt->sched, candidates[i].work, TAKE_OUT);
+        victims->items[victims->count++] = candidates[i].work;
         if (would_fit(attempt))
             return true;
     }
     return false;
+}
+
+/* Adds victims out of one class until the claimant fits. */
+static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
+{
+    const struct skip_list *active = &attempt->sched->classes[class_number].active;
+    struct candidate *candidates = arena_new(attempt->arena, active->count, sizeof(*candidates));
+    size_t count = 0;
+    for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
+        struct swork *victim = n->item;
+        if (attempt->way == EVICT_LESS_URGENT && !is_less_urgent(attempt, victim))
+            break; /* the list begins with the least urgent */
+        bool is_next_priority =
+            count > 0 && candidates[0].work->workload->r.priority != victim->workload->r.priority;
+        if (is_next_priority && gather_some(attempt, candidates, count, victims))
+            return true;
+        count = is_next_priority ? 0 : count;
+        if (may_evict(attempt, victim))
+            candidates[count++] = candidate_of(attempt, victim);
+    }
+    return gather_some(attempt, candidates, count, victims);
 }
 
 /* Work without devices may hold the cores or the memory that the claimant needs beside its devices. */
@@ -229,6 +327,107 @@ static void prune(struct attempt *attempt, struct victims *victims)
     }
 }
 
+/* One side where paths part: a subtree, or the work directly in the ancestor that they share. */
+struct branch {
+    struct sproject *at;
+    bool is_own;
+};
+
+static struct branch branch_of(struct sproject *project, const struct sproject *common)
+{
+    bool is_own = project == common;
+    return (struct branch){ is_own ? project : side_below(project, common), is_own };
+}
+
+static int64_t *taken_of(const struct branch *branch)
+{
+    return branch->is_own ? &branch->at->own_taken : &branch->at->taken;
+}
+
+/* What it lacks of the quota that it asks for, and of its share. */
+struct lack {
+    int64_t quota, share;
+};
+
+static struct lack lack_of(const struct branch *branch, int64_t class_number, int64_t more)
+{
+    const struct suse *use = &branch->at->uses[class_number];
+    int64_t has = more + (branch->is_own ? own_staying(use) : staying(use));
+    int64_t wanted =
+        branch->is_own ? use->own_charged + use->own_pending : use->charged + use->pending;
+    int64_t quota = MIN_OF(branch->is_own ? use->own_quota : use->quota, wanted);
+    int64_t fair = branch->is_own ? use->own_fair : use->fair;
+    return (struct lack){ MAX_OF(quota - has, INT64_C(0)), MAX_OF(fair - has, INT64_C(0)) };
+}
+
+static void lack_add(struct lack *sum, struct lack before, struct lack after)
+{
+    sum->quota += after.quota - before.quota;
+    sum->share += after.share - before.share;
+}
+
+/* The victims of this class whose paths part from the claimant's at `common`. */
+static struct branch *branches_at(const struct attempt *attempt, const struct victims *victims,
+                                  const struct sproject *common, size_t *count)
+{
+    const struct ask *ask = &attempt->ask;
+    struct branch *branches = arena_new(attempt->arena, victims->count, sizeof(*branches));
+    *count = 0;
+    for (size_t i = 0; i < victims->count; i++) {
+        const struct swork *victim = victims->items[i];
+        if (victim == NULL || victim->active_class != ask->class_number ||
+            common_ancestor(ask->project, victim->project) != common)
+            continue;
+        struct branch branch = branch_of(victim->project, common);
+        *taken_of(&branch) += charge_of(victim);
+        branches[(*count)++] = branch;
+    }
+    return branches;
+}
+
+/* Where paths part less is lacking afterwards: first of quotas, then of shares. */
+static bool makes_progress_at(const struct attempt *attempt, const struct victims *victims,
+                              const struct sproject *common)
+{
+    const struct ask *ask = &attempt->ask;
+    size_t count = 0;
+    struct branch *branches = branches_at(attempt, victims, common, &count);
+    struct branch own = branch_of(ask->project, common);
+    int64_t claimed = own.is_own ? common->uses[ask->class_number].own_claimed
+                                 : own.at->uses[ask->class_number].claimed;
+    struct lack sum = { 0 };
+    lack_add(&sum, lack_of(&own, ask->class_number, claimed),
+             lack_of(&own, ask->class_number, claimed + ask->charge));
+    for (size_t i = 0; i < count; i++) {
+        int64_t *taken = taken_of(&branches[i]);
+        lack_add(&sum, lack_of(&branches[i], ask->class_number, *taken),
+                 lack_of(&branches[i], ask->class_number, 0));
+        *taken = 0; /* each branch once */
+    }
+    return count == 0 || sum.quota < 0 || (sum.quota == 0 && sum.share < 0);
+}
+
+/* Every reclaim leaves less lacking, so that no sequence of them comes back to where it began. */
+static bool makes_progress(const struct attempt *attempt, const struct victims *victims)
+{
+    if (attempt->way == EVICT_LESS_URGENT)
+        return true; /* priorities are an order of their own */
+    for (const struct sproject *p = attempt->ask.project; p != NULL; p = p->parent) {
+        if (!makes_progress_at(attempt, victims, p))
+            return false;
+    }
+    return true;
+}
+
+static enum cause evict_cause(const struct attempt *attempt, const struct swork *victim)
+{
+    if (attempt->way == EVICT_LESS_URGENT)
+        return CAUSE_PREEMPTED_BY_PRIORITY;
+    const struct sproject *common = common_ancestor(attempt->ask.project, victim->project);
+    const struct side side = claimant_side(attempt, common);
+    return side.total <= side.quota ? CAUSE_RECLAIMED_FOR_QUOTA : CAUSE_RECLAIMED_FOR_SHARE;
+}
+
 static void evict(struct attempt *attempt, const struct victims *victims)
 {
     for (size_t i = 0; i < victims->count; i++) {
@@ -240,9 +439,7 @@ static void evict(struct attempt *attempt, const struct victims *victims)
         struct plan_entry *entry = plan_add(attempt->plan, attempt->arena);
         *entry = (struct plan_entry){ .action = PLAN_EVICT,
                                       .workload = victim->workload,
-                                      .cause = attempt->way == EVICT_BORROWED
-                                                   ? CAUSE_RECLAIMED_FOR_QUOTA
-                                                   : CAUSE_PREEMPTED_BY_PRIORITY,
+                                      .cause = evict_cause(attempt, victim),
                                       .for_whom = attempt->work->workload };
     }
 }
@@ -310,6 +507,10 @@ bool reclaim(struct attempt *attempt)
         return false;
     }
     prune(attempt, &victims);
+    if (!makes_progress(attempt, &victims)) {
+        shadow_rollback(sched, mark);
+        return false;
+    }
     attempt->members = place_all(sched, &attempt->fitting, attempt->arena);
     move_stopping(attempt, PUT_BACK);
     evict(attempt, &victims);

@@ -42,6 +42,7 @@ static void sched_clear(struct sched *sched)
     buf_done(&sched->undo_bytes);
     vec_done(&sched->pins);
     vec_done(&sched->visited);
+    vec_done(&sched->parties);
     pool_done(&sched->pool);
 }
 

@@ -244,12 +244,13 @@ static void take_own(struct sproject *project)
 
 __extension__ typedef __int128 wide;
 
+/* Section 4 of the rules: share, quota, priority, how much of its share is used, age. */
 struct rank {
-    bool is_inside; /* its quota, with the next workload counted */
+    bool is_in_share; /* with the next workload counted */
+    bool is_in_quota;
     int64_t priority;
-    bool is_last; /* weight 0: only what nobody else wants */
-    int64_t amount;
-    int64_t divisor;
+    int64_t total; /* what it would have then */
+    int64_t fair;
     uint64_t order;
 };
 
@@ -277,28 +278,34 @@ static struct rank rank_of(const struct sched *sched, const struct sproject *pro
     const struct suse *use = &project->uses[class_number];
     const struct ask ask = ask_of(sched, group, class_number);
     int64_t quota = side == SUBTREE ? use->quota : use->own_quota;
-    int64_t total = ask.charge + (side == SUBTREE ? use->charged + use->claimed
-                                                  : use->own_charged + use->own_claimed);
-    rank.is_inside = total <= quota;
-    rank.is_last = !rank.is_inside && use->weight == 0;
-    rank.amount = rank.is_inside ? total : total - quota;
-    rank.divisor = MAX_OF(rank.is_inside ? quota : use->weight, INT64_C(1));
+    rank.total = ask.charge + (side == SUBTREE ? use->charged + use->claimed
+                                               : use->own_charged + use->own_claimed);
+    rank.fair = side == SUBTREE ? use->fair : use->own_fair;
+    rank.is_in_share = rank.total <= rank.fair;
+    rank.is_in_quota = rank.total <= quota;
     return rank;
+}
+
+/* Less of its fair share used; without any share, after those who have one. */
+static int compare_use(const struct rank *a, const struct rank *b)
+{
+    if (a->fair == 0 || b->fair == 0)
+        return (a->fair == 0) - (b->fair == 0);
+    wide left = (wide)a->total * b->fair;
+    wide right = (wide)b->total * a->fair;
+    return (left > right) - (left < right);
 }
 
 static bool rank_before(const struct rank *a, const struct rank *b)
 {
-    if (a->is_inside != b->is_inside)
-        return a->is_inside;
+    if (a->is_in_share != b->is_in_share)
+        return a->is_in_share;
+    if (a->is_in_quota != b->is_in_quota)
+        return a->is_in_quota;
     if (a->priority != b->priority)
         return a->priority > b->priority;
-    if (a->is_last != b->is_last)
-        return b->is_last;
-    wide left = (wide)a->amount * b->divisor;
-    wide right = (wide)b->amount * a->divisor;
-    if (left != right)
-        return left < right;
-    return a->order < b->order;
+    int use = compare_use(a, b);
+    return use != 0 ? use < 0 : a->order < b->order;
 }
 
 static void refresh_candidate(const struct sched *sched, struct sproject *project)
@@ -703,6 +710,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     };
     size_t count_before = plan->count;
     notice_time(sched, now);
+    fair_refresh(sched);
     shadow_begin(sched);
     end_doomed(&pass);
     serve_claims(&pass);

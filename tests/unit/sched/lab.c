@@ -161,7 +161,10 @@ static void check_eviction(const struct lab *lab, const struct plan *plan, size_
                   victim->r.priority < entry->for_whom->r.priority);
         return;
     }
-    CHECK("INV-8: others' work for a quota only", entry->cause == CAUSE_RECLAIMED_FOR_QUOTA);
+    bool to_share = lab->state->settings.reclaim_to == RECLAIM_TO_FAIR_SHARE;
+    CHECK("INV-8: others' work for a quota, or for a share where that is set",
+          entry->cause == CAUSE_RECLAIMED_FOR_QUOTA ||
+              (to_share && entry->cause == CAUSE_RECLAIMED_FOR_SHARE));
     const struct project *side = victim->project;
     while (side->parent != NULL && !project_is_within(entry->for_whom->project, side->parent))
         side = side->parent;

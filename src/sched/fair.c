@@ -1,0 +1,83 @@
+/*
+ * fair.c - fair shares of all projects, class by class, from the whole cluster down.
+ *
+ * A project's share is divided among its children; work given directly to a project that has children
+ * is one more child, with what their quotas leave of its own. Shares depend on what everybody has and
+ * asks for, so they are made anew at the beginning of a pass, for the classes of which that changed.
+ */
+#include "sched/internal.h"
+
+static int64_t requestable(const struct suse *use, int64_t demand)
+{
+    return use->limit == UNBOUNDED ? demand : MIN_OF(demand, use->limit);
+}
+
+static struct share_party child_party(const struct sproject *child, int64_t class_number)
+{
+    const struct suse *use = &child->uses[class_number];
+    return (struct share_party){ .quota = use->quota,
+                                 .never_lent = use->never_lent,
+                                 .requestable = requestable(use, use->charged + use->pending),
+                                 .weight = use->weight,
+                                 .priority = child->project->r.priority };
+}
+
+/* The work of the project itself, beside its children. */
+static struct share_party own_party(const struct sproject *project, int64_t class_number)
+{
+    const struct suse *use = &project->uses[class_number];
+    return (struct share_party){ .quota = use->own_quota,
+                                 .requestable =
+                                     requestable(use, use->own_charged + use->own_pending),
+                                 .weight = use->weight,
+                                 .priority = project->project->r.priority };
+}
+
+/* Who may reclaim up to a share looks again when shares have changed. */
+static void fair_set(struct sched *sched, int64_t *fair, int64_t class_number, int64_t share)
+{
+    if (*fair == share)
+        return;
+    *fair = share;
+    if (sched->state->settings.reclaim_to == RECLAIM_TO_FAIR_SHARE)
+        sched->classes[class_number].evictable = ++sched->clock;
+}
+
+static void divide(struct sched *sched, struct sproject *parent, int64_t class_number,
+                   int64_t amount)
+{
+    sched->parties.count = 0;
+    bool has_own = parent->parent != NULL;
+    if (has_own)
+        vec_push(&sched->parties, own_party(parent, class_number));
+    for (const struct sproject *child = parent->first_child; child != NULL;
+         child = child->next_sibling)
+        vec_push(&sched->parties, child_party(child, class_number));
+    share_split(sched->parties.items, sched->parties.count, amount);
+    const struct share_party *party = sched->parties.items;
+    if (has_own)
+        fair_set(sched, &parent->uses[class_number].own_fair, class_number, (party++)->share);
+    for (struct sproject *child = parent->first_child; child != NULL; child = child->next_sibling)
+        fair_set(sched, &child->uses[class_number].fair, class_number, (party++)->share);
+}
+
+void fair_refresh(struct sched *sched)
+{
+    for (size_t c = 0; c < sched->class_count; c++) {
+        struct sclass *class = &sched->classes[c];
+        int64_t class_number = (int64_t)c;
+        if (class->is_fair)
+            continue;
+        /* What runs on drained nodes counts as long as it runs there. */
+        int64_t amount =
+            MAX_OF(class->capacity_milli, class->free_milli + sched->root.uses[c].charged);
+        divide(sched, &sched->root, class_number, amount);
+        for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
+            if (p->first_child != NULL)
+                divide(sched, p, class_number, p->uses[c].fair);
+            else
+                fair_set(sched, &p->uses[c].own_fair, class_number, p->uses[c].fair);
+        }
+        class->is_fair = true;
+    }
+}

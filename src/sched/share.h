@@ -1,0 +1,24 @@
+/*
+ * share.h - dividing an amount of one class among siblings of the quota tree: guarantees first, then
+ * what is left by priority and weight. Integers only; what rounding leaves is handed out by largest
+ * remainder (Hamilton's method), so that nothing is lost and nobody's order depends on chance.
+ */
+#ifndef SCHED_SHARE_H
+#define SCHED_SHARE_H
+
+#include "base/base.h"
+
+/* All amounts are thousandths. */
+struct share_party {
+    int64_t quota;
+    int64_t never_lent;  /* of quota: kept free for it although it asks for less */
+    int64_t requestable; /* what it has and asks for, capped by its limit */
+    int64_t weight;      /* 0: only what nobody with a weight wants */
+    int64_t priority;    /* higher is served first */
+    int64_t share;       /* out */
+};
+
+/* Parties come oldest first: that decides ties. */
+void share_split(struct share_party *parties, size_t count, int64_t amount);
+
+#endif
