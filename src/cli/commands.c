@@ -221,7 +221,7 @@ static const struct cli_option confirm_options[] = {
     DRY_RUN,
 };
 static const struct cli_option node_remove_options[] = {
-    QUERY_FLAG("force", 0, NULL, "although work is on it"),
+    QUERY_FLAG("force", 0, NULL, "although work or volumes are on it, which are lost to it"),
     LOCAL_FLAG("yes", 'y', "do not ask"),
     DRY_RUN,
 };

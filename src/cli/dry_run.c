@@ -130,6 +130,28 @@ static enum err plan_work_on(struct cli *cli, const char *node, json_t *rows, st
     return ERR_OK;
 }
 
+/* A node takes the bytes of its volumes along. */
+static enum err plan_volumes_on(struct cli *cli, const char *node, json_t *rows, struct error *e)
+{
+    AUTO(json) json_t *items = NULL;
+    if (strcmp(cli->command->verb, "remove") != 0)
+        return ERR_OK;
+    enum err rc = cli_list(cli, "/v1/volumes?limit=1000", &items, e);
+    for (size_t i = 0; i < json_array_size(items) && rc == ERR_OK; i++) {
+        const json_t *volume = json_array_get(items, i);
+        const char *where = text_of(volume, "node");
+        const char *name = text_of(volume, "name");
+        const char *tenant = text_of(volume, "tenant");
+        if (where == NULL || strcmp(where, node) != 0)
+            continue;
+        row_add(rows, arena_format(&cli->arena, "volume %s", name != NULL ? name : "?"),
+                cli_has(cli, "force") ? "begin empty elsewhere"
+                                      : "be in the way: --force is needed",
+                str_of(arena_format(&cli->arena, "of %s", tenant != NULL ? tenant : "?")));
+    }
+    return rc;
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static enum err plan_object(struct cli *cli, const char *name, json_t *rows, struct error *e)
@@ -151,7 +173,8 @@ static enum err plan_object(struct cli *cli, const char *name, json_t *rows, str
     row_add(rows, arena_format(&cli->arena, "%s %s", cli->command->noun, name), cli->command->would,
             buf_str(&detail));
     bool is_node = strcmp(cli->command->noun, "node") == 0;
-    return is_node ? plan_work_on(cli, name, rows, e) : ERR_OK;
+    rc = is_node ? plan_work_on(cli, name, rows, e) : ERR_OK;
+    return is_node && rc == ERR_OK ? plan_volumes_on(cli, name, rows, e) : rc;
 }
 
 /* Every argument is tried, as by the command itself. */

@@ -478,6 +478,26 @@ enum err decide_node_undrain(struct decision *d, struct error *e)
     return hold_remove(d, HOLD_DRAIN, e);
 }
 
+/* A volume without its node is empty again wherever it is used next: nobody should learn that afterwards. */
+static enum err check_no_volumes(const struct decision *d, const struct node *node, struct error *e)
+{
+    const struct volume *first = NULL;
+    size_t count = 0;
+    for (const struct volume *v = d->state->first_volume; v != NULL; v = v->next) {
+        if (!id_eq(v->r.node, node->r.id))
+            continue;
+        first = first != NULL ? first : v;
+        count++;
+    }
+    if (count == 0)
+        return ERR_OK;
+    return err_cause(
+        e, ERR_CONFLICT, CAUSE_CONFLICT,
+        "node %.*s has the bytes of %zu volumes, %.*s among them; copy them out with `berth"
+        " volume get` first, or use force: then they begin empty elsewhere",
+        STR_ARG(node->r.name), count, STR_ARG(first->r.name));
+}
+
 enum err decide_node_remove(struct decision *d, struct error *e)
 {
     struct node *node = NULL;
@@ -491,6 +511,10 @@ enum err decide_node_remove(struct decision *d, struct error *e)
                          "node %.*s still has work; drain it first, or use force if the machine is"
                          " gone for good",
                          STR_ARG(node->r.name));
+    if (!d->command->target.is_forced)
+        rc = check_no_volumes(d, node, e);
+    if (rc != ERR_OK)
+        return rc;
     node_gone(d, node);
     lifecycle_settle(d);
     decide_add(d, EV_NODE_REMOVED, no_tenant)->removed.id = node->r.id;

@@ -1,4 +1,6 @@
 /* What happens to work: cancel in every state, ends, retries, dependencies, arrays, deadlines. */
+#include <string.h>
+
 #include "unit/sched/lab.h"
 #include "unit/test.h"
 
@@ -573,7 +575,7 @@ static void a_volume_pins_its_work(void **state)
     lab_settle(&lab);
     CHECK("the first use places it", str_is(lab_where(&lab, first)->r.name, "n1"));
     CHECK("on that node", id_eq(lab.state->first_volume->r.node, lab_where(&lab, first)->r.id));
-    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 3000 });
+    struct id other = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 3000 });
     struct id second = lab_submit(&lab, job);
     lab_settle(&lab);
     CHECK("others wait for that node", lab_is(&lab, second, WL_QUEUED));
@@ -583,6 +585,19 @@ static void a_volume_pins_its_work(void **state)
     struct command remove = { .type = CMD_VOLUME_REMOVE, .actor = member };
     remove.target.name = STR("data");
     CHECK("a volume in use stays", lab_do(&lab, &remove) == ERR_CONFLICT);
+    lab_act(&lab, CMD_WORKLOAD_CANCEL, second);
+    lab_act(&lab, CMD_WORKLOAD_CANCEL, other);
+    lab_settle(&lab);
+    CHECK("nor is its node removed by the way",
+          lab_node_act(&lab, CMD_NODE_REMOVE, "n1") == ERR_CONFLICT &&
+              strstr(lab.e.text, "data") != NULL);
+    CHECK("one without volumes is", lab_node_act(&lab, CMD_NODE_REMOVE, "n2") == ERR_OK);
+    struct command gone = { .type = CMD_NODE_REMOVE };
+    gone.target.name = STR("n1");
+    gone.target.is_forced = true;
+    lab_must(&lab, &gone);
+    CHECK("by force the volume is nowhere",
+          state_node(lab.state, lab.state->first_volume->r.node) == NULL);
 }
 
 int main(void)
