@@ -341,6 +341,25 @@ static void test_foreign_is_absent(void **state)
     CHECK("nodes are the operator's", world_get(&world, "/v1/nodes") == 403);
 }
 
+/* Who belongs to no tenant may leave it out where one name is one thing. */
+static void test_unique_names(void **state)
+{
+    (void)state;
+    AUTO(world) struct world world;
+    start(&world);
+    CHECK("one", world_post(&world, "/v1/volumes", "{\"name\":\"data\"}") == 201);
+    struct actor ann = world.actor;
+    world.actor = (struct actor){ .role = ROLE_ADMIN, .name = STR("root") };
+    CHECK("it is meant", world_get(&world, "/v1/volumes/data") == 200);
+    CHECK("another",
+          world_post(&world, "/v1/volumes", "{\"name\":\"data\",\"tenant\":\"birch\"}") == 201);
+    CHECK("which is not said", world_get(&world, "/v1/volumes/data") == 400);
+    CHECK("the field is", strcmp(world_text(&world, "field"), "tenant") == 0);
+    CHECK("now it is", world_get(&world, "/v1/volumes/data?tenant=birch") == 200);
+    world.actor = ann;
+    CHECK("a tenant's own is its only one", world_get(&world, "/v1/volumes/data") == 200);
+}
+
 /* ---- operators ----------------------------------------------------------------------------- */
 
 static void test_projects(void **state)
@@ -556,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_history_filters),
         cmocka_unit_test(test_foreign_is_absent),
+        cmocka_unit_test(test_unique_names),
         cmocka_unit_test(test_hidden_versions),
         cmocka_unit_test(test_projects),
         cmocka_unit_test(test_catalog),

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/guess.h"
 #include "cli/help.h"
 #include "cli/ignore.h"
 #include "cli/tree.h"
@@ -196,6 +197,37 @@ static void test_encoding(void **state)
     AUTO(buf) struct buf out = { 0 };
     cli_encode(&out, STR("amber/vision x&y=\xc3\xa9"));
     CHECK("encoded", str_is(buf_str(&out), "amber%2Fvision%20x%26y%3D%C3%A9"));
+}
+
+/* ---- guesses ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    const char *candidates[4];
+    const char *best; /* NULL: none is near */
+} guess_cases[] = {
+    { "submt", { "submit", "list" }, "submit" },
+    { "sbumit", { "submit", "list" }, "submit" },
+    { "lst", { "list", "last" }, "list" },
+    { "prj", { "project", "pool" }, NULL },
+    { "proj", { "project", "pool" }, "project" },
+    { "debian12", { "debian-12", "busybox" }, "debian-12" },
+    { "busybox", { "debian-12" }, NULL },
+    { "x", { "y", "xyz" }, NULL },
+    { "", { "list" }, NULL },
+    { "nosuch", { "status", "cancel" }, NULL },
+};
+
+static void test_guesses(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE (c, guess_cases) {
+        struct guess guess = { .word = c->word };
+        for (size_t i = 0; i < COUNT_OF(c->candidates) && c->candidates[i] != NULL; i++)
+            guess_try(&guess, c->candidates[i]);
+        CHECK(c->word, (guess.best == NULL) == (c->best == NULL));
+        CHECK(c->word, c->best == NULL || strcmp(guess.best, c->best) == 0);
+    }
 }
 
 /* ---- words ---------------------------------------------------------------------------------------- */
@@ -434,6 +466,56 @@ static void test_tree_there_and_back(void **state)
     CHECK("named", is_there(to.path, "copy/a.c") && is_there(to.path, "copy/sub/b.log"));
 }
 
+/* ---- where they go ---------------------------------------------------------------------------- */
+
+/* What `cp -r` would make of it: "tree" has the file "a", "file" is one; "dir" and "old" are there. */
+static const struct {
+    const char *name, *from, *as, *to;
+    const char *found; /* afterwards; NULL: refused */
+} place_cases[] = {
+    { "a directory into one that is there", "tree", "tree", "dir", "dir/tree/a" },
+    { "a directory under a new name", "tree", "tree", "new", "new/a" },
+    { "with a slash", "tree", "tree", "new/", "new/a" },
+    { "what is inside, into one that is there", "tree", ".", "dir", "dir/a" },
+    { "what is inside, under a new name", "tree", ".", "new", "new/a" },
+    { "a file into a directory", "file", "file", "dir", "dir/file" },
+    { "a file under a new name", "file", "file", "new", "new" },
+    { "a file in place of another", "file", "file", "old", "old" },
+    { "a file where a directory is wanted", "file", "file", "new/", NULL },
+    { "a directory in place of a file", "tree", "tree", "old", NULL },
+    { "what is inside, in place of a file", "tree", ".", "old", NULL },
+    { "below what is not there", "tree", "tree", "no/new", NULL },
+};
+
+static void test_places(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE (c, place_cases) {
+        AUTO(arena) struct arena arena = { 0 };
+        AUTO(test_dir) struct test_dir dir = test_dir_new();
+        struct tree_child reader;
+        struct error e = { 0 };
+        AUTO(buf) struct buf bytes = { 0 };
+        AUTO(fd) int tar = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        CHECK("dirs", mkdir(arena_format(&arena, "%s/tree", dir.path), 0755) == 0 &&
+                          mkdir(arena_format(&arena, "%s/dir", dir.path), 0755) == 0);
+        put(dir.path, "tree/a", "a");
+        put(dir.path, "file", "file");
+        put(dir.path, "old", "old");
+        const char *from = arena_format(&arena, "%s/%s", dir.path, c->from);
+        CHECK_OK(c->name, tree_write(tar, from, c->as, TREE_ALL, &e), &e);
+        digest_of(tar, &bytes);
+        const char *to = arena_format(&arena, "%s/%s", dir.path, c->to);
+        CHECK_OK(c->name, tree_spawn_read(to, TREE_QUIET, &reader, &e), &e);
+        (void)signal(SIGPIPE, SIG_IGN);
+        enum err rc = fd_write_full(reader.fd, bytes.data, bytes.size, &e);
+        CHECK(c->name, rc == ERR_OK || c->found == NULL); /* it may have ended by then */
+        CHECK(c->name, (tree_wait(&reader, &e) == ERR_OK) == (c->found != NULL));
+        CHECK(c->name, c->found == NULL || is_there(dir.path, c->found));
+        CHECK(c->name, c->found != NULL || !is_there(dir.path, "new"));
+    }
+}
+
 /* ---- trees of others ------------------------------------------------------------------------------ */
 
 struct hostile {
@@ -552,11 +634,13 @@ int main(void)
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_dry_runs),
         cmocka_unit_test(test_encoding),
+        cmocka_unit_test(test_guesses),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_examples),
         cmocka_unit_test(test_ignore),
         cmocka_unit_test(test_equal_trees_give_equal_bytes),
         cmocka_unit_test(test_tree_there_and_back),
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_trees_of_others),
         cmocka_unit_test(test_refuses_what_is_absent),
     };
