@@ -157,7 +157,7 @@ enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore
                     struct error *e)
 {
     struct writer writer = { .archive = archive_write_new(), .mode = ignore };
-    struct stat info;
+    struct stat info = { 0 };
     (void)archive_write_set_format_pax_restricted(writer.archive);
     (void)archive_write_set_bytes_per_block(writer.archive, BLOCK);
     enum err rc = archive_write_open_fd(writer.archive, fd) == ARCHIVE_OK

@@ -10,7 +10,6 @@
 #include "os/random.h"
 
 enum {
-    HEARTBEAT_S = 5,
     DIAL_FIRST_MS = 200, /* as the real network half dials again */
     DIAL_MAX_MS = 15000,
     DIAL_TIMEOUT_MS = 30000,
