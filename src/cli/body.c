@@ -164,7 +164,8 @@ static enum err add_value(json_t *body, const struct cli_value *value, struct er
     case OPTION_FLAG:
         (void)json_object_set_new(body, field, json_true());
         return ERR_OK;
-    case OPTION_TEXT: {
+    case OPTION_TEXT:
+    case OPTION_WORKLOAD: {
         json_t *text = json_string(value->text);
         if (text == NULL)
             return bad(option, value->text, "text in UTF-8", e);
@@ -217,7 +218,7 @@ enum err cli_query(const struct cli *cli, struct buf *out, struct error *e)
         if (option->place != OPTION_QUERY)
             continue;
         bool is_number = option->kind != OPTION_FLAG && option->kind != OPTION_TEXT &&
-                         option->kind != OPTION_LIST;
+                         option->kind != OPTION_LIST && option->kind != OPTION_WORKLOAD;
         int64_t number = 0;
         if (is_number) {
             enum err rc = number_of(option, text, &number, e);

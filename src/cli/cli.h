@@ -28,15 +28,16 @@ enum option_kind {
     OPTION_FLAG, /* true */
     OPTION_TEXT,
     OPTION_NUMBER,
-    OPTION_MILLI,   /* "0.5" -> 500 */
-    OPTION_SECONDS, /* "90", "5m", "1h30m" */
-    OPTION_MIB,     /* "512", "512M", "2G" */
-    OPTION_LIST,    /* repeated or separated by commas: an array of texts */
-    OPTION_PAIRS,   /* repeated NAME=VALUE: an object */
-    OPTION_QUOTA,   /* repeated CLASS=AMOUNT: rows of `quotas` (the field says which amount) */
-    OPTION_DEPENDS, /* repeated [ok:|any:|failed:]ID: rows of `depends_on` */
-    OPTION_MOUNT,   /* repeated VOLUME:PATH[:ro]: rows of `mounts` */
-    OPTION_DEVICES, /* "2x0.5": two fields, devices and share_milli */
+    OPTION_MILLI,    /* "0.5" -> 500 */
+    OPTION_SECONDS,  /* "90", "5m", "1h30m" */
+    OPTION_MIB,      /* "512", "512M", "2G" */
+    OPTION_LIST,     /* repeated or separated by commas: an array of texts */
+    OPTION_PAIRS,    /* repeated NAME=VALUE: an object */
+    OPTION_QUOTA,    /* repeated CLASS=AMOUNT: rows of `quotas` (the field says which amount) */
+    OPTION_WORKLOAD, /* a name or an id; sent as the id */
+    OPTION_DEPENDS,  /* repeated [ok:|any:|failed:]ID: rows of `depends_on` */
+    OPTION_MOUNT,    /* repeated VOLUME:PATH[:ro]: rows of `mounts` */
+    OPTION_DEVICES,  /* "2x0.5": two fields, devices and share_milli */
 };
 
 enum option_place { OPTION_LOCAL, OPTION_BODY, OPTION_QUERY };
@@ -173,6 +174,9 @@ enum err cli_list(struct cli *cli, const char *target, json_t **out, struct erro
 /* The id a person's word stands for: an id as it is, or the name of a live workload. */
 enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, struct error *e)
     MUST_CHECK;
+
+/* The same for the values of OPTION_WORKLOAD: before a query is made of them. */
+enum err cli_resolve_options(struct cli *cli, struct error *e) MUST_CHECK;
 
 /* ---- printing ------------------------------------------------------------------------------------ */
 

@@ -185,7 +185,7 @@ static const struct cli_option list_options[] = {
     QUERY("project", 'p', NULL, "PATH", "with all that is below it"),
     QUERY("state", 0, NULL, "STATE,...", "queued, running, failed, ..."),
     QUERY("label", 'l', NULL, "NAME=VALUE", "with this label"),
-    QUERY("array", 0, NULL, "ID", "elements of this array"),
+    { "array", 0, OPTION_WORKLOAD, OPTION_QUERY, NULL, "ARRAY", "elements of this array, by name or id" },
     QUERY("user", 0, NULL, "NAME", "of this user"),
     QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
     QUERY_FLAG("history", 0, NULL, "ended work out of the store"),
@@ -314,7 +314,7 @@ static const struct cli_option usage_options[] = {
 static const struct cli_option segment_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
     QUERY("project", 'p', NULL, "PATH", "of this project"),
-    QUERY("workload", 0, NULL, "ID", "of this workload"),
+    { "workload", 0, OPTION_WORKLOAD, OPTION_QUERY, NULL, "WORKLOAD", "of this workload, by name or id" },
 };
 static const struct cli_option device_list_options[] = {
     QUERY("node", 0, NULL, "NAME", "of this node"), QUERY("class", 'c', NULL, "NAME", "of this class"),
@@ -346,7 +346,7 @@ static const struct cli_option apply_options[] = {
 };
 static const struct cli_option event_options[] = {
     LOCAL("after", 0, "SEQUENCE", "resume behind this one"),
-    LOCAL("workload", 0, "ID", "only of this workload"),
+    { "workload", 0, OPTION_WORKLOAD, OPTION_LOCAL, NULL, "WORKLOAD", "only of this workload, by name or id" },
     LOCAL("count", 'n', "N", "end after so many"),
 };
 

@@ -197,10 +197,13 @@ enum cli_exit run_events(struct cli *cli)
     int64_t count = 0;
     AUTO(buf) struct buf target = { 0 };
     const char *after = cli_get(cli, "after");
-    const char *workload = cli_get(cli, "workload");
     const char *limit = cli_get(cli, "count");
     if (limit != NULL && !str_to_i64(str_of(limit), 1, INT64_MAX, &count))
         return cli_usage(cli, "--count: \"%s\" is not a number", limit);
+    enum err rc = cli_resolve_options(cli, &e);
+    if (rc != ERR_OK)
+        return cli_refused(cli, &e);
+    const char *workload = cli_get(cli, "workload");
     buf_add_text(&target, "/v1/events");
     if (after != NULL) {
         buf_add_text(&target, "?after=");
@@ -210,6 +213,6 @@ enum cli_exit run_events(struct cli *cli)
         buf_add_text(&target, after != NULL ? "&workload=" : "?workload=");
         cli_encode(&target, str_of(workload));
     }
-    enum err rc = events_copy(cli, target.data, count, &e);
+    rc = events_copy(cli, target.data, count, &e);
     return rc == ERR_OK ? CLI_OK : cli_fail(&e);
 }

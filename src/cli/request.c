@@ -313,3 +313,18 @@ enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, str
     *out = str_copy(&cli->arena, str_of(live != NULL ? live : found));
     return ERR_OK;
 }
+
+enum err cli_resolve_options(struct cli *cli, struct error *e)
+{
+    for (size_t i = 0; i < cli->value_count; i++) {
+        struct cli_value *value = &cli->values[i];
+        struct str id = { 0 };
+        if (value->option->kind != OPTION_WORKLOAD)
+            continue;
+        enum err rc = cli_workload_id(cli, value->text, &id, e);
+        if (rc != ERR_OK)
+            return err_wrap(e, rc, "--%s", value->option->name);
+        value->text = str_c(&cli->arena, id);
+    }
+    return ERR_OK;
+}

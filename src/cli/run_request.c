@@ -12,7 +12,9 @@ static enum err target_make(struct cli *cli, const char *argument, struct buf *o
     const char *path = cli->command->path;
     const char *hole = strstr(path, "{}");
     AUTO(buf) struct buf query = { 0 };
-    enum err rc = cli_query(cli, &query, e);
+    enum err rc = cli_resolve_options(cli, e);
+    if (rc == ERR_OK)
+        rc = cli_query(cli, &query, e);
     if (rc != ERR_OK)
         return rc;
     if (hole == NULL || argument == NULL) {
