@@ -1,15 +1,6 @@
 #include "store/journal.h"
 
-#include <string.h>
-
-/* Little-endian, so that a file can move between machines. */
-static void put_u64(struct buf *out, uint64_t value)
-{
-    uint8_t bytes[8];
-    for (unsigned i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    buf_add(out, bytes, sizeof(bytes));
-}
+#include "store/bytes.h"
 
 static void put_str(struct buf *out, struct str text)
 {
@@ -45,26 +36,6 @@ void journal_encode(struct buf *out, const struct store_row *row)
         put_u64(out, row->tenant_sequence);
     put_str(out, row->object);
     put_str(out, row->body);
-}
-
-static bool cut_u64(struct str *bytes, uint64_t *out)
-{
-    if (bytes->size < 8)
-        return false;
-    *out = 0;
-    for (unsigned i = 0; i < 8; i++)
-        *out |= (uint64_t)(uint8_t)bytes->data[i] << (8 * i);
-    *bytes = (struct str){ bytes->data + 8, bytes->size - 8 };
-    return true;
-}
-
-static bool cut_i64(struct str *bytes, int64_t *out)
-{
-    uint64_t value = 0;
-    if (!cut_u64(bytes, &value))
-        return false;
-    memcpy(out, &value, sizeof(*out));
-    return true;
 }
 
 static bool cut_str(struct str *bytes, struct str *out)
@@ -108,10 +79,13 @@ static bool cut_row(struct str *bytes, struct store_row *out)
     return true;
 }
 
-void journal_encode_checked(struct buf *out, const struct store_row *row, uint64_t check)
+void journal_encode_next(struct buf *out, const struct store_row *row,
+                         const struct journal_key *key, uint64_t *check)
 {
+    size_t start = out->size;
     journal_encode(out, row);
-    put_u64(out, check);
+    *check = journal_check(key, *check, (struct str){ out->data + start, out->size - start });
+    put_u64(out, *check);
 }
 
 bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check)

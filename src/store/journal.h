@@ -1,5 +1,5 @@
 /*
- * journal.h - one journal row as bytes: what its check covers and what archived segments hold.
+ * journal.h - one journal row as bytes: what its check covers and what the journal holds.
  *
  * The check of a row is SipHash(store key, check of the row before | bytes of the row): a row that was
  * changed, lost, repeated or taken from another store breaks the chain, and the reader knows where.
@@ -15,8 +15,10 @@ struct journal_key {
 
 /* Appends the row to `out`. */
 void journal_encode(struct buf *out, const struct store_row *row);
-/* The same with the row's check behind it, as segments hold them. */
-void journal_encode_checked(struct buf *out, const struct store_row *row, uint64_t check);
+/* The same with the row's check behind it, as parts and segments hold them. `*check` is that of the row
+ * before, and becomes this one's. */
+void journal_encode_next(struct buf *out, const struct store_row *row,
+                         const struct journal_key *key, uint64_t *check);
 /* Cuts such a row off `*bytes`; false: they are not rows. The row borrows from them. */
 bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check);
 uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded);

@@ -63,7 +63,8 @@ static enum err read_version(struct sql *sql, const struct migration_list *list,
                         : ERR_OK;
 }
 
-static enum err apply_steps(struct sql *sql, const struct migration *m, struct error *e)
+static enum err apply_steps(struct sql *sql, const struct migration *m, migration_step_fn *step,
+                            struct error *e)
 {
     char checksum[CHECKSUM_TEXT];
     char text[256];
@@ -76,16 +77,19 @@ static enum err apply_steps(struct sql *sql, const struct migration *m, struct e
     enum err rc = sql_exec(sql, migrations_table, e);
     if (rc == ERR_OK)
         rc = sql_exec(sql, m->sql, e);
+    if (rc == ERR_OK && step != NULL)
+        rc = step(sql, m->number, e);
     if (rc == ERR_OK)
         rc = sql_exec(sql, text, e);
     return rc;
 }
 
-static enum err apply(struct sql *sql, const struct migration *m, struct error *e)
+static enum err apply(struct sql *sql, const struct migration *m, migration_step_fn *step,
+                      struct error *e)
 {
     enum err rc = sql_begin(sql, e);
     if (rc == ERR_OK)
-        rc = apply_steps(sql, m, e);
+        rc = apply_steps(sql, m, step, e);
     if (rc == ERR_OK)
         rc = sql_commit(sql, e);
     if (rc == ERR_OK)
@@ -101,7 +105,7 @@ enum err migrate(struct sql *sql, const struct migration_list *list, struct erro
     if (rc == ERR_OK)
         rc = check_applied(sql, list, version, e);
     for (size_t i = (size_t)version; rc == ERR_OK && i < list->count; i++)
-        rc = apply(sql, &list->items[i], e);
+        rc = apply(sql, &list->items[i], list->step, e);
     return rc;
 }
 

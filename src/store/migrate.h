@@ -6,6 +6,7 @@
 #define STORE_MIGRATE_H
 
 #include "store/sql.h"
+#include "store/upgrade.h"
 
 struct migration {
     int64_t number;
@@ -19,9 +20,13 @@ extern const size_t store_migration_count;
 
 enum { STORE_APPLICATION_ID = 0x42727468 }; /* "Brth" */
 
+/* Runs after the SQL of a migration, in its transaction. */
+typedef enum err migration_step_fn(struct sql *sql, int64_t number, struct error *e);
+
 struct migration_list {
     const struct migration *items;
     size_t count;
+    migration_step_fn *step; /* may be NULL */
 };
 
 /*
@@ -35,7 +40,7 @@ MUST_CHECK enum err migrate_check(struct sql *sql, const struct migration_list *
 
 static inline struct migration_list store_migration_list(void)
 {
-    return (struct migration_list){ store_migrations, store_migration_count };
+    return (struct migration_list){ store_migrations, store_migration_count, store_upgrade };
 }
 
 #endif

@@ -3,8 +3,9 @@
  * rows of it fit together whatever the writer does meanwhile.
  */
 #include <inttypes.h>
+#include <string.h>
 
-#include "store/deflate.h"
+#include "store/lz.h"
 #include "store/migrate.h"
 #include "store/query_backend.h"
 #include "store/sqlite_files.h"
@@ -13,7 +14,7 @@
 struct sqlite_query {
     struct query base; /* first: the vtable's functions cast back */
     struct sql sql;
-    struct buf segment;         /* rows of the archived segment read last */
+    struct buf segment;         /* rows of the part or segment read last */
     VEC(struct store_row) rows; /* of it, borrowed from `segment` */
 };
 
@@ -44,77 +45,6 @@ static struct sql_call page_call(struct sqlite_query *query, enum statement stat
 static uint64_t from_newest(const struct query_page *page)
 {
     return page->after != 0 ? page->after : INT64_MAX;
-}
-
-/* ---- workloads -------------------------------------------------------------------------------- */
-
-static void workload_read(struct sql_call *call, struct ended_workload *row)
-{
-    row->key = sql_get_u64(call);
-    row->id = sql_get_id(call);
-    row->array = sql_get_id(call);
-    row->array_index = sql_get_int(call);
-    row->project = sql_get_id(call);
-    row->tenant = sql_get_id(call);
-    row->name = sql_get_text(call);
-    row->user = sql_get_text(call);
-    row->project_path = sql_get_text(call);
-    row->state = (enum workload_state)sql_get_enum(call, &workload_state_names);
-    row->cause = (enum cause)sql_get_enum(call, &cause_names);
-    row->detail = sql_get_text(call);
-    row->attempt = sql_get_int(call);
-    row->evictions = sql_get_int(call);
-    row->failures = sql_get_int(call);
-    row->node_losses = sql_get_int(call);
-    row->submitted.ns = sql_get_int(call);
-    row->started.ns = sql_get_int(call);
-    row->ended.ns = sql_get_int(call);
-    row->exit = sql_get_exit(call);
-    row->record_json = sql_get_text(call);
-    row->record_version = (unsigned)sql_get_int(call);
-}
-
-static enum err each_workload(struct sql_call *call, ended_workload_fn *each, void *arg,
-                              size_t *count, struct error *e)
-{
-    bool has_row = false;
-    enum err rc = sql_next(call, &has_row, e);
-    while (rc == ERR_OK && has_row) {
-        struct ended_workload row;
-        workload_read(call, &row);
-        ++*count;
-        rc = each(arg, &row, e);
-        if (rc == ERR_OK)
-            rc = sql_next(call, &has_row, e);
-    }
-    sql_end(call);
-    return rc;
-}
-
-static enum err ended_workloads(struct query *base, const struct query_page *page,
-                                ended_workload_fn *each, void *arg, struct error *e)
-{
-    struct sqlite_query *query = query_of(base);
-    enum statement statement = ST_QUERY_ENDED;
-    if (!id_is_none(page->project))
-        statement = ST_QUERY_ENDED_PROJECT;
-    else if (!id_is_none(page->tenant))
-        statement = ST_QUERY_ENDED_TENANT;
-    struct sql_call call = page_call(query, statement, page, from_newest(page));
-    size_t count = 0;
-    return each_workload(&call, each, arg, &count, e);
-}
-
-static enum err one_workload(struct query *base, struct id id, ended_workload_fn *each, void *arg,
-                             struct error *e)
-{
-    struct sql_call call = sql_get(&query_of(base)->sql, ST_QUERY_WORKLOAD);
-    sql_id(&call, id);
-    size_t count = 0;
-    enum err rc = each_workload(&call, each, arg, &count, e);
-    if (rc == ERR_OK && count == 0)
-        return err_set(e, ERR_NOT_FOUND, "no such workload");
-    return rc;
 }
 
 /* ---- usage ------------------------------------------------------------------------------------ */
@@ -176,16 +106,18 @@ static enum err cache_rows(struct sqlite_query *query, uint64_t first, struct er
     while (rest.size != 0) {
         if (!journal_decode_checked(&rest, &row, &check) ||
             row.sequence != first + query->rows.count)
-            return err_set(e, ERR_CORRUPT, "the journal's archive is damaged after event %" PRIu64,
+            return err_set(e, ERR_CORRUPT, "the journal is damaged after event %" PRIu64,
                            first + query->rows.count - 1);
         vec_push(&query->rows, row);
     }
     return ERR_OK;
 }
 
-static enum err load_segment(struct sqlite_query *query, uint64_t sequence, struct error *e)
+/* What a place has of the first part or segment behind `sequence` - 1. */
+static enum err load_from(struct sqlite_query *query, const struct journal_place *place,
+                          uint64_t sequence, struct error *e)
 {
-    AUTO(sql_call) struct sql_call call = sql_get(&query->sql, ST_SEGMENTS_AFTER);
+    AUTO(sql_call) struct sql_call call = sql_get(&query->sql, place->after);
     sql_u64(&call, sequence - 1);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
@@ -196,7 +128,9 @@ static enum err load_segment(struct sqlite_query *query, uint64_t sequence, stru
     (void)sql_get_u64(&call); /* last_sequence */
     (void)sql_get_u64(&call); /* previous_check */
     uint64_t raw_size = sql_get_u64(&call);
-    rc = inflate_bytes(sql_get_blob(&call), raw_size, &query->segment, e);
+    if (first > sequence)
+        return ERR_OK;
+    rc = place->unpack(sql_get_blob(&call), raw_size, &query->segment, e);
     if (rc == ERR_OK)
         rc = cache_rows(query, first, e);
     if (rc != ERR_OK)
@@ -204,20 +138,19 @@ static enum err load_segment(struct sqlite_query *query, uint64_t sequence, stru
     return rc;
 }
 
-/* The row is valid until one of another segment is looked for. */
-static enum err archived_row(struct sqlite_query *query, uint64_t sequence,
-                             const struct store_row **out, struct error *e)
+/* The row is valid until one of another part is looked for. */
+static enum err find_row(struct sqlite_query *query, uint64_t sequence,
+                         const struct store_row **out, struct error *e)
 {
     enum err rc = ERR_OK;
     *out = cached_row(query, sequence);
-    if (*out == NULL)
-        rc = load_segment(query, sequence, e);
-    if (rc != ERR_OK)
-        return rc;
-    *out = cached_row(query, sequence);
-    if (*out == NULL)
+    for (size_t left = PLACE_COUNT; rc == ERR_OK && *out == NULL && left > 0; left--) {
+        rc = load_from(query, &journal_places[left - 1], sequence, e);
+        *out = cached_row(query, sequence);
+    }
+    if (rc == ERR_OK && *out == NULL)
         return err_set(e, ERR_NOT_FOUND, "event %" PRIu64 " is no longer kept", sequence);
-    return ERR_OK;
+    return rc;
 }
 
 /* Gives a row out with the number that the feed knows it by. */
@@ -238,20 +171,9 @@ static enum err with_number(void *arg, const struct store_row *stored, struct er
 static enum err give_event(struct sqlite_query *query, uint64_t sequence, store_row_fn *each,
                            void *arg, struct error *e)
 {
-    AUTO(sql_call) struct sql_call call = sql_get(&query->sql, ST_JOURNAL_ROW);
-    sql_u64(&call, sequence);
-    bool has_row = false;
-    enum err rc = sql_next(&call, &has_row, e);
-    if (rc != ERR_OK)
-        return rc;
-    if (has_row) {
-        uint64_t check = 0;
-        struct store_row row = journal_row_read(&call, &check);
-        return each(arg, &row, e);
-    }
-    const struct store_row *archived = NULL;
-    rc = archived_row(query, sequence, &archived, e);
-    return rc == ERR_OK ? each(arg, archived, e) : rc;
+    const struct store_row *row = NULL;
+    enum err rc = find_row(query, sequence, &row, e);
+    return rc == ERR_OK ? each(arg, row, e) : rc;
 }
 
 static enum err each_event(struct sqlite_query *query, const struct query_page *page,
@@ -287,6 +209,90 @@ static enum err events(struct query *base, const struct query_page *page, store_
     rc = each_event(query, page, each, arg, e);
     sql_rollback(&query->sql);
     return rc;
+}
+
+/* ---- workloads -------------------------------------------------------------------------------- */
+
+static void workload_read(struct sql_call *call, struct ended_workload *row)
+{
+    row->key = sql_get_u64(call);
+    row->id = sql_get_id(call);
+    row->array = sql_get_id(call);
+    row->array_index = sql_get_int(call);
+    row->project = sql_get_id(call);
+    row->tenant = sql_get_id(call);
+    row->name = sql_get_text(call);
+    row->user = sql_get_text(call);
+    row->project_path = sql_get_text(call);
+    row->state = (enum workload_state)sql_get_enum(call, &workload_state_names);
+    row->cause = (enum cause)sql_get_enum(call, &cause_names);
+    row->detail = sql_get_text(call);
+    row->attempt = sql_get_int(call);
+    row->evictions = sql_get_int(call);
+    row->failures = sql_get_int(call);
+    row->node_losses = sql_get_int(call);
+    row->submitted.ns = sql_get_int(call);
+    row->started.ns = sql_get_int(call);
+    row->ended.ns = sql_get_int(call);
+    row->exit = sql_get_exit(call);
+    row->record_json = sql_get_text(call);
+    row->record_version = (unsigned)sql_get_int(call);
+}
+
+/* The record is what was submitted: in the journal, until that row leaves the live part of it. */
+static enum err read_record(struct sqlite_query *query, struct ended_workload *row, struct error *e)
+{
+    const struct store_row *submitted = NULL;
+    enum err rc = find_row(query, row->key, &submitted, e);
+    if (rc != ERR_OK)
+        return rc;
+    row->record_json = submitted->body;
+    row->record_version = submitted->version;
+    return ERR_OK;
+}
+
+static enum err give_workload(struct sqlite_query *query, struct sql_call *call,
+                              ended_workload_fn *each, void *arg, struct error *e)
+{
+    struct ended_workload row;
+    enum err rc = ERR_OK;
+    workload_read(call, &row);
+    if (row.record_json.data == NULL)
+        rc = read_record(query, &row, e);
+    return rc == ERR_OK ? each(arg, &row, e) : rc;
+}
+
+static enum err ended_workloads(struct query *base, const struct query_page *page,
+                                ended_workload_fn *each, void *arg, struct error *e)
+{
+    struct sqlite_query *query = query_of(base);
+    enum statement statement = ST_QUERY_ENDED;
+    if (!id_is_none(page->project))
+        statement = ST_QUERY_ENDED_PROJECT;
+    else if (!id_is_none(page->tenant))
+        statement = ST_QUERY_ENDED_TENANT;
+    AUTO(sql_call) struct sql_call call = page_call(query, statement, page, from_newest(page));
+    bool has_row = false;
+    enum err rc = sql_next(&call, &has_row, e);
+    while (rc == ERR_OK && has_row) {
+        rc = give_workload(query, &call, each, arg, e);
+        if (rc == ERR_OK)
+            rc = sql_next(&call, &has_row, e);
+    }
+    return rc;
+}
+
+static enum err one_workload(struct query *base, struct id id, ended_workload_fn *each, void *arg,
+                             struct error *e)
+{
+    struct sqlite_query *query = query_of(base);
+    AUTO(sql_call) struct sql_call call = sql_get(&query->sql, ST_QUERY_WORKLOAD);
+    sql_id(&call, id);
+    bool has_row = false;
+    enum err rc = sql_next(&call, &has_row, e);
+    if (rc == ERR_OK && !has_row)
+        return err_set(e, ERR_NOT_FOUND, "no such workload");
+    return rc == ERR_OK ? give_workload(query, &call, each, arg, e) : rc;
 }
 
 /* ---- audit ------------------------------------------------------------------------------------ */
@@ -371,21 +377,51 @@ static enum err audit(struct query *base, const struct query_page *page, audit_r
 
 /* ---- answers, opening ------------------------------------------------------------------------- */
 
+/* Finds it among the answers that were given together; `*at` is where its content begins. */
+static enum err find_head(struct str heads, const struct answer_lookup *lookup,
+                          struct store_answer *out, uint64_t *at, struct error *e)
+{
+    *at = 0;
+    while (heads.size != 0) {
+        struct store_answer head;
+        if (!answer_head_cut(&heads, &head))
+            return err_set(e, ERR_CORRUPT, "the answers kept for Idempotency-Keys are damaged");
+        if (head.number == lookup->number && head.expires.ns > lookup->now.ns &&
+            memcmp(&head.key, &lookup->key, sizeof(head.key)) == 0) {
+            *out = head;
+            return ERR_OK;
+        }
+        *at += head.content.size;
+    }
+    return err_set(e, ERR_NOT_FOUND, "no answer is kept for this key");
+}
+
 static enum err answer(struct query *base, const struct answer_lookup *lookup, struct arena *arena,
                        struct store_answer *out, struct error *e)
 {
-    AUTO(sql_call) struct sql_call call = sql_get(&query_of(base)->sql, ST_ANSWER_FIND);
+    AUTO(sql_call) struct sql_call call = sql_get(&query_of(base)->sql, ST_ANSWERS_FIND);
     sql_u64(&call, lookup->number);
-    sql_digest(&call, &lookup->key);
-    sql_int(&call, lookup->now.ns);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
     if (rc != ERR_OK)
         return rc;
-    if (!has_row)
-        return err_set(e, ERR_NOT_FOUND, "no answer is kept for this key");
-    answer_read(&call, out);
-    out->content = str_copy(arena, out->content);
+    struct store_answer found = { 0 };
+    uint64_t at = 0;
+    struct str heads = { 0 };
+    if (has_row)
+        heads = sql_get_blob(&call);
+    rc = find_head(heads, lookup, &found, &at, e);
+    if (rc != ERR_OK)
+        return rc;
+    AUTO(buf) struct buf contents = { 0 };
+    uint64_t raw_size = sql_get_u64(&call);
+    rc = lz_unpack(sql_get_blob(&call), raw_size, &contents, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (at > contents.size || found.content.size > contents.size - at)
+        return err_set(e, ERR_CORRUPT, "the answers kept for Idempotency-Keys are damaged");
+    found.content = str_copy(arena, (struct str){ contents.data + at, found.content.size });
+    *out = found;
     return ERR_OK;
 }
 

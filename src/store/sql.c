@@ -66,7 +66,7 @@ void sql_use(struct sql *sql, const char *const *texts, size_t count)
     sql->ids = mem_new(count, sizeof(*sql->ids));
 }
 
-void sql_close(struct sql *sql)
+void sql_use_end(struct sql *sql)
 {
     for (size_t i = 0; i < sql->count; i++) {
         (void)sqlite3_finalize(sql->statements[i]); /* repeats the error of the last step */
@@ -74,6 +74,14 @@ void sql_close(struct sql *sql)
     }
     mem_free(sql->statements);
     mem_free(sql->ids);
+    sql->statements = NULL;
+    sql->ids = NULL;
+    sql->count = 0;
+}
+
+void sql_close(struct sql *sql)
+{
+    sql_use_end(sql);
     (void)sqlite3_close_v2(sql->db); /* what was committed stays so, whatever it says */
     mem_free((char *)(uintptr_t)sql->path);
     *sql = (struct sql){ 0 };

@@ -30,6 +30,8 @@ MUST_CHECK enum err sql_open(struct sql *sql, const char *path, enum sql_mode mo
                              struct error *e);
 /* Statement numbers of sql_get() are indexes into `texts`. */
 void sql_use(struct sql *sql, const char *const *texts, size_t count);
+/* Gives the statements up again; calls of them must have ended. */
+void sql_use_end(struct sql *sql);
 void sql_close(struct sql *sql);
 DEFINE_CLEANUP_AT(sql, struct sql, sql_close)
 

@@ -134,7 +134,8 @@ static void sqlite_free(struct store *base)
     struct sqlite_store *store = sqlite_of(base);
     sql_close(&store->sql);
     store_lock_done(&store->lock);
-    buf_done(&store->scratch);
+    journal_part_done(&store->part);
+    answer_pack_done(&store->answers);
     mem_free(store);
 }
 

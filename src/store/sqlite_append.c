@@ -1,51 +1,51 @@
 #include <inttypes.h>
 
+#include "store/lz.h"
 #include "store/sqlite_store.h"
 
-static void bind_actor(struct sql_call *call, const struct actor *actor)
+static enum err write_part(struct sqlite_store *store, struct error *e)
 {
-    sql_name(call, enum_name(&role_names, actor->role));
-    sql_id(call, actor->tenant);
-    sql_id(call, actor->token);
-    sql_id(call, actor->node);
-    sql_text(call, actor->name);
+    struct sql_call call = sql_get(&store->sql, ST_PART_ADD);
+    enum err rc = journal_part_write(&store->part, lz_pack, &call, e);
+    journal_part_begin(&store->part, store->part.last_check);
+    return rc;
 }
 
-static enum err add_row(struct sqlite_store *store, const struct store_row *row, uint64_t *check,
-                        struct error *e)
+static enum err add_event(struct sqlite_store *store, const struct store_event *event,
+                          struct error *e)
 {
-    buf_clear(&store->scratch);
-    journal_encode(&store->scratch, row);
-    *check = journal_check(&store->key, *check, buf_str(&store->scratch));
-
-    struct sql_call call = sql_get(&store->sql, ST_JOURNAL_ADD);
-    sql_u64(&call, row->sequence);
-    sql_int(&call, (int64_t)row->type);
-    sql_int(&call, row->version);
-    sql_int(&call, row->at.ns);
-    sql_int(&call, row->wall.ns);
-    bind_actor(&call, &row->actor);
-    sql_id(&call, row->request);
-    sql_id(&call, row->tenant);
-    sql_u64(&call, row->tenant_sequence);
-    sql_text(&call, row->object);
-    sql_text(&call, row->body);
-    sql_u64(&call, *check);
-    return sql_run(&call, e);
+    struct store_row row = journal_row_of(event);
+    journal_part_add(&store->part, &store->key, &row);
+    enum err rc = ERR_OK;
+    if (journal_part_is_full(&store->part))
+        rc = write_part(store, e);
+    return rc == ERR_OK ? project_event(&sqlite_sink, &store->sql, event, e) : rc;
 }
 
-static enum err add_answer(struct sqlite_store *store, const struct store_answer *answer,
-                           struct error *e)
+/* `*check` is that of the last row before, and becomes that of the last one. */
+static enum err add_events(struct sqlite_store *store, const struct store_batch *batch,
+                           uint64_t *check, struct error *e)
 {
-    struct sql_call call = sql_get(&store->sql, ST_ANSWER_ADD);
-    sql_u64(&call, answer->number);
-    sql_digest(&call, &answer->key);
-    sql_digest(&call, &answer->body_hash);
-    sql_int(&call, answer->status);
-    sql_u64(&call, answer->version);
-    sql_int(&call, answer->expires.ns);
-    sql_blob(&call, answer->content.data, answer->content.size);
-    return sql_run(&call, e);
+    enum err rc = ERR_OK;
+    journal_part_begin(&store->part, *check);
+    for (size_t i = 0; rc == ERR_OK && i < batch->event_count; i++)
+        rc = add_event(store, &batch->events[i], e);
+    if (rc == ERR_OK && store->part.count != 0)
+        rc = write_part(store, e);
+    *check = store->part.last_check;
+    return rc;
+}
+
+static enum err add_answers(struct sqlite_store *store, const struct store_batch *batch,
+                            struct error *e)
+{
+    if (batch->answer_count == 0)
+        return ERR_OK;
+    answer_pack_begin(&store->answers);
+    for (size_t i = 0; i < batch->answer_count; i++)
+        answer_pack_add(&store->answers, &batch->answers[i]);
+    struct sql_call call = sql_get(&store->sql, ST_ANSWERS_ADD);
+    return answer_pack_write(&store->answers, &call, e);
 }
 
 static enum err set_clock(struct sqlite_store *store, const struct store_clock *clock,
@@ -92,14 +92,10 @@ static enum err write_batch(struct sqlite_store *store, const struct store_batch
     enum err rc = head_read(&store->sql, &head, e);
     if (rc == ERR_OK)
         rc = check_batch(store, &head, batch, e);
-    for (size_t i = 0; rc == ERR_OK && i < batch->event_count; i++) {
-        struct store_row row = journal_row_of(&batch->events[i]);
-        rc = add_row(store, &row, &head.check, e);
-        if (rc == ERR_OK)
-            rc = project_event(&sqlite_sink, &store->sql, &batch->events[i], e);
-    }
-    for (size_t i = 0; rc == ERR_OK && i < batch->answer_count; i++)
-        rc = add_answer(store, &batch->answers[i], e);
+    if (rc == ERR_OK)
+        rc = add_events(store, batch, &head.check, e);
+    if (rc == ERR_OK)
+        rc = add_answers(store, batch, e);
     if (rc == ERR_OK)
         rc = set_clock(store, &batch->clock, e);
     *sequence = head.sequence + batch->event_count;

@@ -11,15 +11,6 @@ static enum err put_project(void *to, const struct project_row *row, struct erro
     return sql_run(&call, e);
 }
 
-static enum err add_record(struct sql *sql, const struct ended_workload *row, struct error *e)
-{
-    struct sql_call call = sql_get(sql, ST_WORKLOAD_RECORD_ADD);
-    sql_u64(&call, row->key);
-    sql_text(&call, row->record_json);
-    sql_int(&call, row->record_version);
-    return sql_run(&call, e);
-}
-
 static enum err add_workload(void *to, const struct ended_workload *row, struct error *e)
 {
     struct sql_call call = sql_get(to, ST_WORKLOAD_ADD);
@@ -42,8 +33,7 @@ static enum err add_workload(void *to, const struct ended_workload *row, struct 
     sql_int(&call, row->started.ns);
     sql_int(&call, row->ended.ns);
     sql_exit(&call, &row->exit);
-    enum err rc = sql_run(&call, e);
-    return rc == ERR_OK ? add_record(to, row, e) : rc;
+    return sql_run(&call, e); /* the record is read from the journal, as long as that is live */
 }
 
 static enum err change_workload(void *to, const struct workload_step *step, struct error *e)
@@ -151,6 +141,17 @@ static enum err add_audit(void *to, const struct audit_entry *entry, struct erro
     sql_id(&call, entry->workload);
     sql_id(&call, entry->allocation);
     sql_u64(&call, ev->tenant_sequence);
+    return sql_run(&call, e);
+}
+
+enum err keep_record(struct sql *sql, const struct store_row *row, struct error *e)
+{
+    if (row->type != EV_WORKLOAD_SUBMITTED)
+        return ERR_OK;
+    struct sql_call call = sql_get(sql, ST_WORKLOAD_RECORD_ADD);
+    sql_u64(&call, row->sequence);
+    sql_text(&call, row->body);
+    sql_int(&call, row->version);
     return sql_run(&call, e);
 }
 

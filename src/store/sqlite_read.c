@@ -1,29 +1,13 @@
 #include <inttypes.h>
 
 #include "store/deflate.h"
+#include "store/lz.h"
 #include "store/sqlite_store.h"
 
-struct store_row journal_row_read(struct sql_call *call, uint64_t *check)
-{
-    struct store_row row = { 0 };
-    row.sequence = sql_get_u64(call);
-    row.type = (enum event_type)sql_get_int(call);
-    row.version = (unsigned)sql_get_int(call);
-    row.at.ns = sql_get_int(call);
-    row.wall.ns = sql_get_int(call);
-    row.actor.role = (enum role)sql_get_enum(call, &role_names);
-    row.actor.tenant = sql_get_id(call);
-    row.actor.token = sql_get_id(call);
-    row.actor.node = sql_get_id(call);
-    row.actor.name = sql_get_text(call);
-    row.request = sql_get_id(call);
-    row.tenant = sql_get_id(call);
-    row.tenant_sequence = sql_get_u64(call);
-    row.object = sql_get_text(call);
-    row.body = sql_get_text(call);
-    *check = sql_get_u64(call);
-    return row;
-}
+const struct journal_place journal_places[PLACE_COUNT] = {
+    [PLACE_SEGMENTS] = { ST_SEGMENTS_AFTER, inflate_bytes },
+    [PLACE_LIVE] = { ST_PARTS_AFTER, lz_unpack },
+};
 
 /* ---- the journal, archived segments first ---------------------------------------------------- */
 
@@ -53,25 +37,25 @@ static enum err give(struct reading *r, const struct store_row *row, uint64_t ch
     return r->each(r->arg, row, e);
 }
 
-static enum err read_segment(struct reading *r, struct str rows, struct error *e)
+static enum err read_rows(struct reading *r, struct str rows, struct error *e)
 {
     enum err rc = ERR_OK;
     while (rc == ERR_OK && rows.size != 0) {
         struct store_row row;
         uint64_t check = 0;
         if (!journal_decode_checked(&rows, &row, &check))
-            return err_set(e, ERR_CORRUPT, "the journal's archive is damaged after event %" PRIu64,
+            return err_set(e, ERR_CORRUPT, "the journal is damaged after event %" PRIu64,
                            r->walk.sequence);
         rc = give(r, &row, check, e);
     }
     return rc;
 }
 
-static enum err read_segments(struct reading *r, struct error *e)
+static enum err read_place(struct reading *r, const struct journal_place *place, struct error *e)
 {
     AUTO(buf) struct buf rows = { 0 };
-    AUTO(sql_call) struct sql_call call = sql_get(r->sql, ST_SEGMENTS_AFTER);
-    sql_u64(&call, r->after);
+    AUTO(sql_call) struct sql_call call = sql_get(r->sql, place->after);
+    sql_u64(&call, r->is_anchored ? r->walk.sequence : r->after);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
     while (rc == ERR_OK && has_row) {
@@ -81,75 +65,64 @@ static enum err read_segments(struct reading *r, struct error *e)
         uint64_t raw_size = sql_get_u64(&call);
         if (!r->is_anchored)
             anchor(r, first - 1, previous_check);
-        rc = inflate_bytes(sql_get_blob(&call), raw_size, &rows, e);
+        rc = place->unpack(sql_get_blob(&call), raw_size, &rows, e);
         if (rc != ERR_OK)
-            return err_wrap(e, rc, "archived events %" PRIu64 "..%" PRIu64, first, last);
-        rc = read_segment(r, buf_str(&rows), e);
+            return err_wrap(e, rc, "events %" PRIu64 "..%" PRIu64, first, last);
+        rc = read_rows(r, buf_str(&rows), e);
         if (rc == ERR_OK)
             rc = sql_next(&call, &has_row, e);
     }
     return rc;
 }
 
-static enum err read_live(struct reading *r, struct error *e)
+/* Sequence and check of the last row of a place. */
+static enum err last_of(struct sql *sql, enum statement statement, uint64_t *sequence,
+                        uint64_t *check, struct error *e)
 {
-    AUTO(sql_call) struct sql_call call = sql_get(r->sql, ST_JOURNAL_AFTER);
-    sql_u64(&call, r->walk.sequence);
+    AUTO(sql_call) struct sql_call call = sql_get(sql, statement);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
-    while (rc == ERR_OK && has_row) {
-        uint64_t check = 0;
-        struct store_row row = journal_row_read(&call, &check);
-        rc = give(r, &row, check, e);
-        if (rc == ERR_OK)
-            rc = sql_next(&call, &has_row, e);
+    if (rc == ERR_OK && has_row) {
+        *sequence = sql_get_u64(&call);
+        *check = sql_get_u64(&call);
     }
-    return rc;
-}
-
-/* No segment is read: `after` is a live row, the last archived one, or where the journal begins. */
-static enum err anchor_live(struct reading *r, struct error *e)
-{
-    uint64_t check = 0;
-    enum err rc = journal_check_of(r->sql, &r->head, r->after, &check, e);
-    if (rc == ERR_OK)
-        anchor(r, r->after, check);
     return rc;
 }
 
 enum err journal_check_of(struct sql *sql, const struct store_head *head, uint64_t sequence,
                           uint64_t *check, struct error *e)
 {
-    bool has_row = false;
-    {
-        AUTO(sql_call) struct sql_call live = sql_get(sql, ST_JOURNAL_CHECK);
-        sql_u64(&live, sequence);
-        enum err rc = sql_next(&live, &has_row, e);
-        if (rc != ERR_OK)
-            return rc;
-        if (has_row) {
-            *check = sql_get_u64(&live);
-            return ERR_OK;
-        }
-    }
-    AUTO(sql_call) struct sql_call last = sql_get(sql, ST_SEGMENT_LAST);
-    enum err rc = sql_next(&last, &has_row, e);
+    uint64_t last = head->dropped_sequence;
+    uint64_t last_check = head->dropped_check;
+    enum err rc = last_of(sql, ST_SEGMENT_LAST, &last, &last_check, e);
+    if (rc == ERR_OK)
+        rc = last_of(sql, ST_PART_LAST, &last, &last_check, e);
     if (rc != ERR_OK)
         return rc;
-    uint64_t archived = has_row ? sql_get_u64(&last) : head->dropped_sequence;
-    if (archived != sequence)
+    if (last != sequence)
         return err_set(e, ERR_CORRUPT, "event %" PRIu64 " is missing from the journal", sequence);
-    *check = has_row ? sql_get_u64(&last) : head->dropped_check;
+    *check = last_check;
     return ERR_OK;
+}
+
+enum err journal_first_live(struct sql *sql, uint64_t *first, uint64_t *previous_check,
+                            struct error *e)
+{
+    *first = 0;
+    *previous_check = 0;
+    return last_of(sql, ST_PART_FIRST, first, previous_check, e);
 }
 
 static enum err read_all(struct reading *r, struct error *e)
 {
-    enum err rc = read_segments(r, e);
-    if (rc == ERR_OK && !r->is_anchored)
-        rc = anchor_live(r, e);
-    if (rc == ERR_OK)
-        rc = read_live(r, e);
+    enum err rc = ERR_OK;
+    for (size_t i = 0; rc == ERR_OK && i < PLACE_COUNT; i++)
+        rc = read_place(r, &journal_places[i], e);
+    if (rc == ERR_OK && !r->is_anchored) {
+        /* Nothing is behind `after`: it is the end. */
+        rc = journal_check_of(r->sql, &r->head, r->after, &r->walk.check, e);
+        r->walk.sequence = r->after;
+    }
     if (rc != ERR_OK)
         return rc;
     if (r->walk.sequence != r->head.sequence || r->walk.check != r->head.check)
@@ -194,15 +167,17 @@ enum err sqlite_read_events(struct store *base, uint64_t after, store_row_fn *ea
 
 /* ---- answers and clock ----------------------------------------------------------------------- */
 
-void answer_read(struct sql_call *call, struct store_answer *out)
+static enum err read_heads(struct str heads, store_answer_fn *each, void *arg, struct error *e)
 {
-    out->number = sql_get_u64(call);
-    sql_get_digest(call, &out->key);
-    sql_get_digest(call, &out->body_hash);
-    out->status = sql_get_int(call);
-    out->version = sql_get_u64(call);
-    out->expires.ns = sql_get_int(call);
-    out->content = sql_get_blob(call);
+    enum err rc = ERR_OK;
+    while (rc == ERR_OK && heads.size != 0) {
+        struct store_answer answer;
+        if (!answer_head_cut(&heads, &answer))
+            return err_set(e, ERR_CORRUPT, "the answers kept for Idempotency-Keys are damaged");
+        answer.content = (struct str){ 0 };
+        rc = each(arg, &answer, e);
+    }
+    return rc;
 }
 
 enum err sqlite_read_answers(struct store *base, store_answer_fn *each, void *arg, struct error *e)
@@ -211,10 +186,7 @@ enum err sqlite_read_answers(struct store *base, store_answer_fn *each, void *ar
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
     while (rc == ERR_OK && has_row) {
-        struct store_answer answer = { .number = sql_get_u64(&call) };
-        sql_get_digest(&call, &answer.key);
-        answer.expires.ns = sql_get_int(&call);
-        rc = each(arg, &answer, e);
+        rc = read_heads(sql_get_blob(&call), each, arg, e);
         if (rc == ERR_OK)
             rc = sql_next(&call, &has_row, e);
     }
@@ -244,6 +216,7 @@ struct rebuilding {
     struct sql *sql;
     store_decode_fn *decode;
     void *arg;
+    uint64_t live; /* first sequence that is not archived; 0: none */
     struct arena arena;
 };
 
@@ -256,7 +229,9 @@ static enum err project_again(void *arg, const struct store_row *row, struct err
     if (rc != ERR_OK)
         return err_wrap(e, rc, "event %" PRIu64, row->sequence);
     struct store_event stored = { .event = &event, .body = row->body, .object = row->object };
-    return project_event(&sqlite_sink, r->sql, &stored, e);
+    rc = project_event(&sqlite_sink, r->sql, &stored, e);
+    bool is_archived = r->live == 0 || row->sequence < r->live;
+    return rc == ERR_OK && is_archived ? keep_record(r->sql, row, e) : rc;
 }
 
 static enum err rebuild_all(struct sqlite_store *store, struct rebuilding *r, struct error *e)
@@ -271,7 +246,10 @@ static enum err rebuild_all(struct sqlite_store *store, struct rebuilding *r, st
                        ": projections cannot be made "
                        "again without them",
                        head.dropped_sequence);
-    rc = sqlite_clear_projections(&store->sql, e);
+    uint64_t previous_check = 0;
+    rc = journal_first_live(&store->sql, &r->live, &previous_check, e);
+    if (rc == ERR_OK)
+        rc = sqlite_clear_projections(&store->sql, e);
     return rc == ERR_OK ? sqlite_read_events(&store->base, 0, project_again, r, e) : rc;
 }
 

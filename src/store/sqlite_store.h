@@ -2,7 +2,8 @@
 #ifndef STORE_SQLITE_STORE_H
 #define STORE_SQLITE_STORE_H
 
-#include "store/journal.h"
+#include "store/answer_pack.h"
+#include "store/journal_part.h"
 #include "store/projection.h"
 #include "store/statements.h"
 #include "store/store_lock.h"
@@ -20,10 +21,11 @@ struct sqlite_store {
     struct store_lock lock;
     struct store_retention retention;
     struct journal_key key;
-    uint64_t sequence;  /* of the last event known to be durable */
-    int log_pages;      /* of the write-ahead log after the last commit */
-    bool is_poisoned;   /* a commit's outcome is unknown: nothing may be written any more */
-    struct buf scratch; /* one encoded row */
+    uint64_t sequence;        /* of the last event known to be durable */
+    int log_pages;            /* of the write-ahead log after the last commit */
+    bool is_poisoned;         /* a commit's outcome is unknown: nothing may be written any more */
+    struct journal_part part; /* of append(): kept for their memory */
+    struct answer_pack answers;
 };
 
 static inline struct sqlite_store *sqlite_of(struct store *store)
@@ -62,12 +64,22 @@ enum err sqlite_read_clock(struct store *base, struct store_clock *out, struct a
 MUST_CHECK enum err journal_read_after(struct sql *sql, uint64_t after, store_row_fn *each,
                                        void *arg, struct error *e);
 enum err sqlite_rebuild(struct store *base, store_decode_fn *decode, void *arg, struct error *e);
-/* Reads the columns of a journal row and its check. */
-struct store_row journal_row_read(struct sql_call *call, uint64_t *check);
-/* The check of a live row, of the last archived one, or of what retention dropped last. */
+/* The check of the last row: live, else archived, else of what retention dropped last. ERR_CORRUPT: its
+ * sequence is not this. */
 MUST_CHECK enum err journal_check_of(struct sql *sql, const struct store_head *head,
                                      uint64_t sequence, uint64_t *check, struct error *e);
-void answer_read(struct sql_call *call, struct store_answer *out);
+/* Where rows are: behind `after`, and how they are packed. What is archived comes first. */
+struct journal_place {
+    enum statement after;
+    enum err (*unpack)(struct str packed, uint64_t raw_size, struct buf *out, struct error *e);
+};
+enum { PLACE_SEGMENTS, PLACE_LIVE, PLACE_COUNT };
+extern const struct journal_place journal_places[PLACE_COUNT];
+/* The first part, and the check of the row before it; *first 0: all is archived. */
+MUST_CHECK enum err journal_first_live(struct sql *sql, uint64_t *first, uint64_t *previous_check,
+                                       struct error *e);
+/* Keeps the body of a submission that leaves the live journal, where its workload is read from there. */
+MUST_CHECK enum err keep_record(struct sql *sql, const struct store_row *row, struct error *e);
 /* sqlite_snapshot.c */
 enum err sqlite_load_snapshot(struct store *base, uint64_t *sequence, struct buf *bytes,
                               struct error *e);

@@ -6,86 +6,79 @@
 #include <inttypes.h>
 
 #include "store/deflate.h"
+#include "store/lz.h"
 #include "store/sqlite_store.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
 
 /* ---- archiving: one segment a step ------------------------------------------------------------ */
 
-struct segment_rows {
-    struct journal_walk walk;
-    uint64_t previous_check;
-    uint64_t first;
-    struct wall last_wall;
-    struct buf rows;
+struct archiving {
+    struct sql *sql;
+    struct journal_walk walk; /* over what is collected */
+    uint64_t end;             /* first sequence of the last part that was taken */
+    struct journal_part segment;
+    struct buf rows; /* of one part */
 };
 
-/* Collects full segments only; a rest waits until it is one. */
-static enum err collect(struct sqlite_store *store, uint64_t to, struct segment_rows *out,
-                        struct error *e)
+static enum err take_rows(struct archiving *a, struct str rows, struct error *e)
 {
-    AUTO(sql_call) struct sql_call call = sql_get(&store->sql, ST_JOURNAL_AFTER);
-    sql_u64(&call, out->walk.sequence);
-    bool has_row = false;
-    enum err rc = sql_next(&call, &has_row, e);
-    for (int count = 0; rc == ERR_OK && has_row && count < SEGMENT_ROWS; count++) {
+    enum err rc = ERR_OK;
+    while (rc == ERR_OK && rows.size != 0) {
+        struct store_row row;
         uint64_t check = 0;
-        struct store_row row = journal_row_read(&call, &check);
-        if (row.sequence > to || (count > 0 && out->rows.size + row.body.size > SEGMENT_BYTES))
-            break;
-        rc = journal_step(&out->walk, &row, check, e);
-        if (rc != ERR_OK)
-            return rc;
-        journal_encode_checked(&out->rows, &row, check);
-        out->last_wall = row.wall;
-        rc = sql_next(&call, &has_row, e);
+        if (!journal_decode_checked(&rows, &row, &check))
+            return err_set(e, ERR_CORRUPT, "the journal is damaged after event %" PRIu64,
+                           a->walk.sequence);
+        rc = journal_step(&a->walk, &row, check, e);
+        if (rc == ERR_OK)
+            rc = keep_record(a->sql, &row, e);
+        if (rc == ERR_OK)
+            journal_part_add(&a->segment, &a->walk.key, &row);
     }
     return rc;
 }
 
-static enum err add_segment(struct sqlite_store *store, const struct segment_rows *segment,
-                            struct error *e)
+/* Whole parts up to `to`, as many as fit a segment and one at least. */
+static enum err collect(struct archiving *a, uint64_t to, struct error *e)
 {
-    AUTO(buf) struct buf packed = { 0 };
-    deflate_bytes(buf_str(&segment->rows), DEFLATE_SMALL, &packed);
-    struct sql_call call = sql_get(&store->sql, ST_SEGMENT_ADD);
-    sql_u64(&call, segment->first);
-    sql_u64(&call, segment->walk.sequence);
-    sql_u64(&call, segment->previous_check);
-    sql_u64(&call, segment->walk.check);
-    sql_int(&call, segment->last_wall.ns);
-    sql_u64(&call, segment->rows.size);
-    sql_blob(&call, packed.data, packed.size);
-    enum err rc = sql_run(&call, e);
-    if (rc != ERR_OK)
-        return rc;
-    call = sql_get(&store->sql, ST_JOURNAL_REMOVE);
-    sql_u64(&call, segment->walk.sequence);
-    return sql_run(&call, e);
-}
-
-static enum err first_live(struct sqlite_store *store, uint64_t *out, struct error *e)
-{
-    AUTO(sql_call) struct sql_call call = sql_get(&store->sql, ST_JOURNAL_FIRST);
+    AUTO(sql_call) struct sql_call call = sql_get(a->sql, ST_PARTS_AFTER);
+    sql_u64(&call, a->walk.sequence);
     bool has_row = false;
     enum err rc = sql_next(&call, &has_row, e);
-    if (rc == ERR_OK)
-        *out = has_row ? sql_get_u64(&call) : 0; /* min() of nothing is NULL, read as 0 */
+    while (rc == ERR_OK && has_row) {
+        uint64_t first = sql_get_u64(&call);
+        uint64_t last = sql_get_u64(&call);
+        (void)sql_get_u64(&call); /* previous_check */
+        uint64_t raw_size = sql_get_u64(&call);
+        bool fits = a->segment.count + (last - first + 1) <= SEGMENT_ROWS &&
+                    a->segment.rows.size + raw_size <= SEGMENT_BYTES;
+        if (last > to || (a->segment.count != 0 && !fits))
+            break;
+        rc = lz_unpack(sql_get_blob(&call), raw_size, &a->rows, e);
+        if (rc == ERR_OK)
+            rc = take_rows(a, buf_str(&a->rows), e);
+        a->end = first;
+        if (rc == ERR_OK)
+            rc = sql_next(&call, &has_row, e);
+    }
     return rc;
 }
 
-static enum err archive_one(struct sqlite_store *store, const struct store_head *head,
-                            struct segment_rows *segment, struct error *e)
+static void pack_small(struct str raw, struct buf *out)
 {
-    segment->walk.key = store->key;
-    segment->walk.sequence = segment->first - 1;
-    enum err rc =
-        journal_check_of(&store->sql, head, segment->walk.sequence, &segment->walk.check, e);
+    deflate_bytes(raw, DEFLATE_SMALL, out);
+}
+
+static enum err move_parts(struct archiving *a, struct error *e)
+{
+    struct sql_call call = sql_get(a->sql, ST_SEGMENT_ADD);
+    enum err rc = journal_part_write(&a->segment, pack_small, &call, e);
     if (rc != ERR_OK)
         return rc;
-    segment->previous_check = segment->walk.check;
-    rc = collect(store, head->archive_to, segment, e);
-    return rc == ERR_OK && segment->rows.size != 0 ? add_segment(store, segment, e) : rc;
+    call = sql_get(a->sql, ST_PARTS_REMOVE);
+    sql_u64(&call, a->end);
+    return sql_run(&call, e);
 }
 
 static enum err step_archive(struct sqlite_store *store, struct wall now, bool *did,
@@ -94,16 +87,22 @@ static enum err step_archive(struct sqlite_store *store, struct wall now, bool *
     (void)now;
     struct store_head head;
     uint64_t first = 0;
+    uint64_t previous_check = 0;
     enum err rc = head_read(&store->sql, &head, e);
     if (rc == ERR_OK)
-        rc = first_live(store, &first, e);
+        rc = journal_first_live(&store->sql, &first, &previous_check, e);
     if (rc != ERR_OK || first == 0 || first + SEGMENT_ROWS - 1 > head.archive_to)
         return rc;
-    struct segment_rows segment = { .first = first };
-    rc = archive_one(store, &head, &segment, e);
-    *did = rc == ERR_OK;
-    journal_walk_done(&segment.walk);
-    buf_done(&segment.rows);
+    struct archiving a = { .sql = &store->sql };
+    a.walk = (struct journal_walk){ store->key, first - 1, previous_check, { 0 } };
+    journal_part_begin(&a.segment, previous_check);
+    rc = collect(&a, head.archive_to, e);
+    *did = rc == ERR_OK && a.segment.count != 0;
+    if (*did)
+        rc = move_parts(&a, e);
+    journal_walk_done(&a.walk);
+    journal_part_done(&a.segment);
+    buf_done(&a.rows);
     return rc;
 }
 

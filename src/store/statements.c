@@ -1,15 +1,17 @@
 #include "store/statements.h"
 
-#define JOURNAL_COLUMNS                                                                            \
-    "sequence, type, version, at_ns, wall_ns, role, actor_tenant, actor_token, actor_node, "       \
-    "actor_name, request, tenant, tenant_sequence, object, body, check_value"
+/* Of journal and journal_segments alike: those that hold a row after ?1, in order. */
+#define PARTS_AFTER(table)                                                                         \
+    "SELECT first_sequence, last_sequence, previous_check, raw_bytes, content FROM " table         \
+    " WHERE first_sequence >= coalesce((SELECT max(first_sequence) FROM " table                    \
+    " WHERE first_sequence <= ?1 + 1), 0) AND last_sequence > ?1 ORDER BY first_sequence"
 
 #define WORKLOAD_COLUMNS                                                                           \
     "w.key, w.id, w.array_id, w.array_index, w.project, w.tenant, w.name, w.user, "                \
     "w.project_path, w.state, w.cause, w.detail, w.attempt, w.evictions, w.failures, "             \
     "w.node_losses, w.submitted_ns, w.started_ns, w.ended_ns, w.exit_is_known, w.exit_code, "      \
     "w.exit_signal, w.exit_is_oom, r.body, r.version "                                             \
-    "FROM workloads w JOIN workload_records r ON r.key = w.key "
+    "FROM workloads w LEFT JOIN workload_records r ON r.key = w.key "
 
 /* Newest first: ?1 is the key of the page's predecessor. */
 #define ENDED(filter)                                                                              \
@@ -21,10 +23,11 @@
     "duration_ms, price_micros_per_hour, amount_micros, cause FROM usage_segments "                \
     "WHERE key > ?1 AND " filter " ORDER BY key LIMIT ?2"
 
+#define AUDIT_COLUMNS                                                                              \
+    "sequence, wall_ns, role, actor_tenant, actor_token, actor_node, actor_name, "                 \
+    "request, tenant, type, object FROM audit"
 #define AUDIT(filter)                                                                              \
-    "SELECT sequence, wall_ns, role, actor_tenant, actor_token, actor_node, actor_name, "          \
-    "request, tenant, type, object FROM audit WHERE sequence < ?1 AND " filter                     \
-    " ORDER BY sequence DESC LIMIT ?2"
+    "SELECT " AUDIT_COLUMNS " WHERE sequence < ?1 AND " filter " ORDER BY sequence DESC LIMIT ?2"
 
 /* Further filters than the one an index serves: ?3 tenant, ?4 project, ?5 workload; NULL is any. */
 #define WORKLOAD_KEY "(SELECT key FROM workloads WHERE id = ?5)"
@@ -49,21 +52,16 @@ const char *const store_statements[ST_COUNT] = {
         "mono_ns = excluded.mono_ns, wall_ns = excluded.wall_ns",
     [ST_CLOCK_READ] = "SELECT boot_id, boottime_ns, mono_ns, wall_ns FROM store_clock WHERE id = 1",
 
-    [ST_JOURNAL_ADD] =
-        "INSERT INTO journal (" JOURNAL_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [ST_JOURNAL_AFTER] =
-        "SELECT " JOURNAL_COLUMNS " FROM journal WHERE sequence > ? ORDER BY sequence",
-    [ST_JOURNAL_CHECK] = "SELECT check_value FROM journal WHERE sequence = ?",
-    [ST_JOURNAL_FIRST] = "SELECT min(sequence) FROM journal",
-    [ST_JOURNAL_ROW] = "SELECT " JOURNAL_COLUMNS " FROM journal WHERE sequence = ?",
-    [ST_JOURNAL_REMOVE] = "DELETE FROM journal WHERE sequence <= ?",
+    [ST_PART_ADD] = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?)",
+    [ST_PARTS_AFTER] = PARTS_AFTER("journal"),
+    [ST_PART_LAST] =
+        "SELECT last_sequence, last_check FROM journal ORDER BY first_sequence DESC LIMIT 1",
+    [ST_PART_FIRST] =
+        "SELECT first_sequence, previous_check FROM journal ORDER BY first_sequence LIMIT 1",
+    [ST_PARTS_REMOVE] = "DELETE FROM journal WHERE first_sequence <= ?",
 
     [ST_SEGMENT_ADD] = "INSERT INTO journal_segments VALUES (?, ?, ?, ?, ?, ?, ?)",
-    [ST_SEGMENTS_AFTER] =
-        "SELECT first_sequence, last_sequence, previous_check, raw_bytes, content "
-        "FROM journal_segments WHERE first_sequence >= coalesce((SELECT max(first_sequence) "
-        "FROM journal_segments WHERE first_sequence <= ?1 + 1), 0) AND last_sequence > ?1 "
-        "ORDER BY first_sequence",
+    [ST_SEGMENTS_AFTER] = PARTS_AFTER("journal_segments"),
     [ST_SEGMENT_LAST] =
         "SELECT last_sequence, last_check FROM journal_segments "
         "ORDER BY first_sequence DESC LIMIT 1",
@@ -82,24 +80,24 @@ const char *const store_statements[ST_COUNT] = {
     [ST_SNAPSHOT_OLDEST] = "SELECT min(sequence) FROM snapshots",
     [ST_SNAPSHOTS_REMOVE] = "DELETE FROM snapshots WHERE sequence < ?",
 
-    [ST_ANSWER_ADD] =
-        "INSERT INTO answers (id, key, body_hash, status, version, expires_ns, content) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-    [ST_ANSWERS_READ] =
-        "SELECT id, key, expires_ns FROM answers INDEXED BY answers_keys ORDER BY id",
-    [ST_ANSWER_FIND] =
-        "SELECT id, key, body_hash, status, version, expires_ns, content FROM answers "
-        "WHERE id = ? AND key = ? AND expires_ns > ?",
+    [ST_ANSWERS_ADD] = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?)",
+    [ST_ANSWERS_READ] = "SELECT heads FROM answers ORDER BY first_number",
+    [ST_ANSWERS_FIND] =
+        "SELECT heads, raw_bytes, content FROM answers WHERE first_number <= ? "
+        "ORDER BY first_number DESC LIMIT 1",
     [ST_ANSWERS_TRIM] =
-        "DELETE FROM answers WHERE id IN (SELECT id FROM answers ORDER BY id LIMIT ?2) "
-        "AND expires_ns <= ?1",
+        "DELETE FROM answers WHERE first_number IN (SELECT first_number FROM answers "
+        "ORDER BY first_number LIMIT ?2) AND expires_ns <= ?1",
 
     [ST_PROJECT_SET] = "INSERT OR REPLACE INTO projects VALUES (?, ?, ?, ?)",
     [ST_WORKLOAD_ADD] =
         "INSERT INTO workloads VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
         "coalesce((SELECT path FROM projects WHERE id = ?5), ''), ?9, ?10, ?11, ?12, ?13, ?14, "
         "?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
-    [ST_WORKLOAD_RECORD_ADD] = "INSERT INTO workload_records VALUES (?, ?, ?)",
+    /* As long as the workload is kept; and once, for stores from before had it from the beginning. */
+    [ST_WORKLOAD_RECORD_ADD] =
+        "INSERT OR IGNORE INTO workload_records (key, body, version) "
+        "SELECT key, ?2, ?3 FROM workloads WHERE key = ?1",
     [ST_WORKLOAD_CHANGE] =
         "UPDATE workloads SET state = ?2, cause = ?3, detail = ?4, attempt = ?5, evictions = ?6, "
         "failures = ?7, node_losses = ?8, started_ns = CASE WHEN ?9 > 0 AND state <> ?2 THEN ?9 ELSE started_ns END, "
@@ -162,8 +160,18 @@ const char *const store_statements[ST_COUNT] = {
     [ST_QUERY_USAGE_PROJECT] = USAGE("project = ?4" MORE_FILTERS),
     [ST_QUERY_USAGE_WORKLOAD] = USAGE("workload_key = " WORKLOAD_KEY MORE_FILTERS),
     [ST_QUERY_AUDIT] = AUDIT("1" MORE_FILTERS),
-    [ST_QUERY_AUDIT_TENANT] = AUDIT("tenant = ?3" MORE_FILTERS),
-    [ST_QUERY_AUDIT_WORKLOAD] = AUDIT("workload_key = " WORKLOAD_KEY MORE_FILTERS),
+    /* The order of a tenant's numbers is that of the sequences. ?1 most often is a row of the tenant. */
+    [ST_QUERY_AUDIT_TENANT] =
+        "SELECT " AUDIT_COLUMNS " WHERE tenant = ?3 AND tenant_sequence < CASE "
+        "WHEN ?1 = 9223372036854775807 THEN ?1 ELSE coalesce("
+        "(SELECT tenant_sequence FROM audit WHERE sequence = ?1 AND tenant = ?3), "
+        "(SELECT tenant_sequence + 1 FROM audit WHERE sequence < ?1 AND tenant = ?3 "
+        "ORDER BY sequence DESC LIMIT 1), 0) END" MORE_FILTERS
+        " ORDER BY tenant_sequence DESC LIMIT ?2",
+    [ST_QUERY_AUDIT_WORKLOAD] =
+        AUDIT("sequence IN (SELECT " WORKLOAD_KEY " UNION ALL SELECT sequence FROM audit "
+              "WHERE workload_key = " WORKLOAD_KEY " AND workload_key <> sequence "
+              "AND sequence < ?1)" MORE_FILTERS),
     /* Which events a feed has is known from the audit; their rows may be live or archived. */
     [ST_QUERY_EVENTS] =
         "SELECT sequence, tenant_sequence FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",

@@ -12,12 +12,11 @@ enum statement {
     ST_CLOCK_SET,
     ST_CLOCK_READ,
     /* journal */
-    ST_JOURNAL_ADD,
-    ST_JOURNAL_AFTER,
-    ST_JOURNAL_CHECK,
-    ST_JOURNAL_FIRST,
-    ST_JOURNAL_ROW,
-    ST_JOURNAL_REMOVE,
+    ST_PART_ADD,
+    ST_PARTS_AFTER,
+    ST_PART_LAST,
+    ST_PART_FIRST,
+    ST_PARTS_REMOVE,
     /* archive */
     ST_SEGMENT_ADD,
     ST_SEGMENTS_AFTER,
@@ -33,9 +32,9 @@ enum statement {
     ST_SNAPSHOT_OLDEST,
     ST_SNAPSHOTS_REMOVE,
     /* answers */
-    ST_ANSWER_ADD,
+    ST_ANSWERS_ADD,
     ST_ANSWERS_READ,
-    ST_ANSWER_FIND,
+    ST_ANSWERS_FIND,
     ST_ANSWERS_TRIM,
     /* projections */
     ST_PROJECT_SET,

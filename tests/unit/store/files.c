@@ -220,7 +220,7 @@ static void migrations_go_forward_only(void **state)
     fixture_init(&f);
     AUTO(sql) struct sql sql = { 0 };
     CHECK_OK("new", sql_open(&sql, f.other, SQL_CREATE, &f.e), &f.e);
-    struct migration_list list = { test_migrations, 1 };
+    struct migration_list list = { test_migrations, 1, NULL };
     CHECK_OK("first", migrate(&sql, &list, &f.e), &f.e);
     CHECK_OK("again", migrate(&sql, &list, &f.e), &f.e);
     list.count = 2;
@@ -239,7 +239,7 @@ static void migrations_go_forward_only(void **state)
     CHECK("says so", strstr(f.e.text, "newer berthd") != NULL);
     struct migration changed[2] = { test_migrations[0], test_migrations[1] };
     changed[0].sql = "CREATE TABLE one (x INTEGER) STRICT";
-    struct migration_list differs = { changed, 2 };
+    struct migration_list differs = { changed, 2, NULL };
     CHECK("another first", migrate(&sql, &differs, &f.e) == ERR_CONFLICT);
     CHECK("another first", migrate_check(&sql, &differs, &f.e) == ERR_CONFLICT);
     fixture_done(&f);
