@@ -203,6 +203,7 @@ struct agentd {
     bool is_dirty;    /* reconcile before sleeping again */
 
     struct grant_stamp stamp; /* of the newest accepted set, on disk */
+    int stamp_fd;             /* of its file, to overwrite it; -1: not yet */
     struct grant_digest stamp_digest;
     bool has_set; /* its grants are known, not only its stamp */
     struct grant_set set;

@@ -1,8 +1,12 @@
+#include <assert.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agentd.h"
+#include "os/fd.h"
 #include "os/file.h"
 #include "os/log.h"
 
@@ -17,6 +21,8 @@ struct stamp_record {
 };
 enum { STAMP_MAGIC = 0x4d544142 }; /* "BATM" */
 enum { AGAIN_FIRST_S = 2, AGAIN_MAX_S = 30 };
+/* A sector is written as a whole or not at all: half a stamp is never found. */
+static_assert(sizeof(struct stamp_record) <= 512, "a stamp fits the smallest sector");
 static const uint8_t stamp_key[16] = "berth stamp    1";
 
 static uint64_t stamp_check(const struct stamp_record *record)
@@ -45,6 +51,30 @@ enum err desired_load_stamp(struct agentd *agentd, struct error *e)
     return ERR_OK;
 }
 
+/* In its place: nothing of the file system changes with it, so that one wait for the disk is enough. False:
+ * it may be there or not, and is not known to be durable. */
+static bool overwrite_stamp(const struct agentd *agentd, struct str bytes)
+{
+    struct stat found;
+    return agentd->stamp_fd >= 0 && fstat(agentd->stamp_fd, &found) == 0 && found.st_nlink == 1 &&
+           found.st_size == (off_t)bytes.size &&
+           pwrite(agentd->stamp_fd, bytes.data, bytes.size, 0) == (ssize_t)bytes.size &&
+           fdatasync(agentd->stamp_fd) == 0;
+}
+
+/* The first one, and after a disk has failed, as a new file: an fsync that failed is not asked again. */
+static enum err write_stamp(struct agentd *agentd, struct str bytes, struct error *e)
+{
+    if (overwrite_stamp(agentd, bytes))
+        return ERR_OK;
+    fd_close(agentd->stamp_fd);
+    agentd->stamp_fd = -1;
+    enum err rc = file_write_atomic(agentd->stamp_path, bytes, 0600, e);
+    if (rc == ERR_OK) /* without it the next one is a new file again */
+        agentd->stamp_fd = open(agentd->stamp_path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    return rc;
+}
+
 static enum err store_stamp(struct agentd *agentd, const struct grant_set *set,
                             const struct grant_digest *digest, struct error *e)
 {
@@ -56,7 +86,7 @@ static enum err store_stamp(struct agentd *agentd, const struct grant_set *set,
     record.digest = *digest;
     record.check = stamp_check(&record);
     struct str bytes = { (const char *)&record, sizeof(record) };
-    enum err rc = file_write_atomic(agentd->stamp_path, bytes, 0600, e);
+    enum err rc = write_stamp(agentd, bytes, e);
     if (rc != ERR_OK)
         return err_wrap(e, rc, "remember generation %llu", (unsigned long long)set->generation);
     agentd->stamp = (struct grant_stamp){ set->epoch, set->generation };

@@ -309,6 +309,7 @@ static void agentd_close(struct agentd *agentd)
     spare_done(agentd);
     sealed_program_done(&agentd->runtime);
     fd_close(agentd->epoll_fd);
+    fd_close(agentd->stamp_fd);
     fd_close(agentd->state_fd);
 }
 
@@ -355,6 +356,7 @@ int main(int argc, char **argv)
     struct agentd agentd = {
         .options = agentd_options_default,
         .state_fd = -1,
+        .stamp_fd = -1,
         .epoll_fd = -1,
         .runtime = { .fd = -1 },
         .spare = { .process = { .pid = -1, .pidfd = -1 }, .socket = -1 },

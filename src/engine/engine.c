@@ -574,14 +574,15 @@ static void engine_lose(struct engine *engine, struct batch *flying, const struc
     open->is_used = true;
 }
 
+/* Nodes first: they have to do something about it. */
 static void batch_tell(struct engine *engine, struct batch *batch)
 {
-    for (size_t i = 0; i < batch->events.count; i++)
-        engine->seams.publish(engine->seams.arg, batch->events.items[i].event,
-                              batch->events.items[i].body);
     for (size_t i = 0; i < batch->desired.count; i++)
         engine->seams.desired_send(engine->seams.arg, batch->desired.items[i].node,
                                    buf_str(&batch->desired.items[i].bytes));
+    for (size_t i = 0; i < batch->events.count; i++)
+        engine->seams.publish(engine->seams.arg, batch->events.items[i].event,
+                              batch->events.items[i].body);
     batch_settle(batch, ERR_OK, NULL);
 }
 
