@@ -279,17 +279,23 @@ static enum err write_spec(const struct agentd *agentd, const struct wanted *wan
     return rc == ERR_OK ? attempt_write_spec(dirs, &spec, payload, e) : rc;
 }
 
-/* What an earlier try has left, which could not be removed then. Never what a shim has signed for. */
-static void remove_leftover(const struct agentd *agentd, const char *name)
+/* What an earlier try has left, which could not be removed then. Never what a shim has signed for. Says
+ * only that it cannot look now; whatever else is wrong, making it anew tells. */
+static enum err remove_leftover(const struct agentd *agentd, const char *name,
+                                const struct attempt_paths *paths, struct error *e)
 {
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     AUTO(fd) int pidfd = -1;
     enum attempt_holder holder = ATTEMPT_LEFT;
     struct attempt_status status;
-    if (attempt_open(agentd, name, &dirs) &&
-        attempt_holder(&dirs, &holder, &pidfd, NULL) == ERR_OK && holder == ATTEMPT_NEVER_RAN &&
-        attempt_read_status(&dirs, &status, NULL) == ERR_NOT_FOUND)
-        (void)config_remove(agentd, name); /* making it anew tells */
+    enum err rc = attempt_dirs_open(paths->disk, paths->run, &dirs, e);
+    if (rc == ERR_OK)
+        rc = attempt_holder(&dirs, &holder, &pidfd, e);
+    if (rc != ERR_OK)
+        return err_is_shortage(e) ? rc : ERR_OK;
+    if (holder == ATTEMPT_NEVER_RAN && attempt_read_status(&dirs, &status, NULL) == ERR_NOT_FOUND)
+        (void)config_remove(agentd, name);
+    return ERR_OK;
 }
 
 static enum err make_dirs(const struct agentd *agentd, const char *name, struct attempt_dirs *out,
@@ -297,8 +303,11 @@ static enum err make_dirs(const struct agentd *agentd, const char *name, struct 
 {
     struct attempt_paths paths;
     config_paths(agentd, name, &paths);
+    enum err rc = ERR_OK;
     if (access(paths.disk, F_OK) == 0)
-        remove_leftover(agentd, name);
+        rc = remove_leftover(agentd, name, &paths, e);
+    if (rc != ERR_OK)
+        return rc;
     if (mkdir(paths.disk, 0700) != 0)
         return err_errno(e, "make %s", paths.disk);
     /* The tenant's root passes through on its way to rootfs/, and can list nothing. */
