@@ -97,8 +97,7 @@ static const char *const texts[] = {
                 "actor_token, actor_node, actor_name, request, tenant, tenant_sequence, object, "
                 "body, check_value) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [OLD_ANSWER] = "INSERT INTO answers VALUES (?,?,?,?,?,?,?)",
-    [OLD_RECORD] = "INSERT OR IGNORE INTO workload_records (key, body, version) "
-                   "SELECT key, ?2, ?3 FROM workloads WHERE key = ?1",
+    [OLD_RECORD] = "INSERT OR IGNORE INTO workload_records (key, body, version) VALUES (?, ?, ?)",
 };
 
 struct downgrade {
