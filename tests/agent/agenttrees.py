@@ -84,7 +84,8 @@ class Volume:
 def hostile(n, tap):
     n.want()  # tickets are of an epoch that is known
     volume = Volume(n)
-    tap.check(volume.put(tar(("keep", REG, b"mine")), "/")[0] == 0, "a volume is filled")
+    filled = volume.put(tar(("keep", REG, b"mine")), "/")[0], volume.put(tar((".", DIR, b""), ("./x", REG, b"")))[0]
+    tap.check(filled == (0, 0), "a volume is filled", filled)
     check_names(volume, tap)
     check_kinds(volume, tap)
     check_size(n, volume, tap)
