@@ -230,6 +230,7 @@ static void begin_again(struct agentd *agentd, struct attempt *attempt)
     if (wanted != NULL)
         desired_put_off(agentd, wanted, why);
     attempt_vanish(agentd, attempt);
+    desired_refresh(agentd); /* images may have been collected while it needed none */
 }
 
 /* Whether it was never signed for. In doubt it was: then something may have run. */
