@@ -387,16 +387,18 @@ static int supervise(const struct egress *egress, int listener, pid_t child)
     struct seccomp_notif_resp *reply = NULL;
     int status = 0;
     bool has_ended = false;
-    if (seccomp_notify_alloc(&asked, &reply) != 0)
-        return fail("get memory");
+    AUTO(fd) int program = pidfd_open(child, 0);
+    if (program < 0 || seccomp_notify_alloc(&asked, &reply) != 0)
+        return fail("look after the program");
     for (;;) {
-        struct pollfd ready = { .fd = listener, .events = POLLIN };
-        if (poll(&ready, 1, -1) < 0 && errno != EINTR)
+        struct pollfd ready[] = { { .fd = listener, .events = POLLIN },
+                                  { .fd = program, .events = POLLIN } };
+        if (poll(ready, COUNT_OF(ready), -1) < 0 && errno != EINTR)
             break;
-        if ((ready.revents & POLLIN) != 0)
+        if ((ready[0].revents & POLLIN) != 0)
             answer(egress, listener, asked, reply);
-        else if ((ready.revents & (POLLHUP | POLLERR)) != 0)
-            break; /* nobody is left who could ask */
+        else if ((ready[0].revents & (POLLHUP | POLLERR)) != 0 || ready[1].revents != 0)
+            break; /* older kernels hang up only once the program is reaped: its end is seen by itself */
         has_ended = has_ended || reap(child, WNOHANG, &status);
     }
     seccomp_notify_free(asked, reply);
