@@ -1,4 +1,6 @@
 /* berth-sim: the controller's core under virtual time. */
+#include "sim/main.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +10,9 @@
 #include "os/file.h"
 #include "sim/run.h"
 
-enum { EXIT_HELD = 0, EXIT_FAULT = 1, EXIT_WRONG = 2 };
-
 static const char usage[] =
     "usage: berth-sim run [--events] FILE|DIRECTORY...\n"
+    "       berth-sim replay --nodes FILE --pods FILE [OPTION...]\n"
     "       berth-sim --help | --version\n"
     "\n"
     "Runs scenarios through the scheduler and the core of berthd, in virtual time.\n"
@@ -21,13 +22,19 @@ static const char usage[] =
     "  run --events FILE    every event of its scenarios as JSON lines instead; the same\n"
     "                       bytes for the same file\n"
     "\n"
+    "  replay               a trace of nodes and pods (CSV) against a placement policy: pods come "
+    "one\n"
+    "                       by one, each is tried once, nothing leaves or moves\n"
+    "    --nodes FILE       sn,cpu_milli,memory_mib,gpu,model\n"
+    "    --pods FILE        name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]\n"
+    "    --order ORDER      trace (by name), shuffle:SEED, or file:FILE with two lines: the pods'\n"
+    "                       numbers in order of arrival, and each node's place among ties (trace)\n"
+    "    --inflate PERCENT  repeat pods at random until they ask for so much of all devices\n"
+    "    --placement NAME   first_fit, best_fit, pack, spread, fgd or adaptive (adaptive)\n"
+    "    --placements FILE  a line an arrival: POD NODE DEVICE-DEVICE, or POD -\n"
+    "    --json             the figures as JSON\n"
+    "\n"
     "exit status: 0 everything is as expected, 1 something is not, 2 wrong use or file\n";
-
-static int wrong_use(const char *what)
-{
-    (void)fprintf(stderr, "berth-sim: %s\n%s", what, usage);
-    return EXIT_WRONG;
-}
 
 struct totals {
     size_t count, failed;
@@ -114,6 +121,12 @@ static enum err run_path(const char *path, bool wants_events, struct totals *tot
                         : run_file(path, wants_events, totals, e);
 }
 
+int wrong_use(const char *what)
+{
+    (void)fprintf(stderr, "berth-sim: %s\n%s", what, usage);
+    return EXIT_WRONG;
+}
+
 static int run(int argc, char **argv)
 {
     bool wants_events = argc > 0 && strcmp(argv[0], "--events") == 0;
@@ -145,5 +158,7 @@ int main(int argc, char **argv)
         return printf("berth-sim %s\n", BERTH_VERSION) < 0 ? EXIT_FAULT : EXIT_HELD;
     if (strcmp(argv[1], "run") == 0)
         return run(argc - 2, argv + 2);
+    if (strcmp(argv[1], "replay") == 0)
+        return replay_main(argc - 2, argv + 2);
     return wrong_use("there is no such command");
 }

@@ -1,0 +1,488 @@
+/*
+ * pack_adaptive.c - the policy `adaptive`: a member goes where it destroys the least that could still be sold.
+ *
+ * What a node is worth is played out: fixed random streams of requests, drawn from the requests seen so
+ * far, come to it alone, each that fits going to the tightest device; the thousandths of devices filled,
+ * over all streams, are its worth. To that comes a little for each shape of several devices that still
+ * fits, and a price of device models in the measure in which requests insist on them, as a node alone
+ * cannot see either. The smallest loss of worth wins, in steps of LOSS_STEP, so that noise decides nothing.
+ *
+ * All of it is integers; only past arrivals are known. docs/adr tells where it comes from, and what was
+ * measured.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/pack_internal.h"
+
+enum {
+    STREAMS = 96,
+    STREAM_LENGTH = 60, /* requests of devices in a stream */
+    CORES_PART = 4,     /* of the requests without devices, one in so many takes part */
+    LOSS_STEP = 40,     /* thousandths of a device */
+    FIRST_REBUILD = 50, /* arrivals */
+    REBUILD_GROWTH = 4,
+    FIXED_BITS = 20,      /* of weights and prices */
+    SCORE_BASE = 1 << 24, /* scores are higher-is-better and not negative */
+};
+
+/* Weight of shapes of several devices: 0.024 of their devices, times the root of their part of demand. */
+static const int64_t several_weight = STREAMS * 24 * (INT64_C(1) << FIXED_BITS) / 1000;
+/* Price of a model that is asked for by name as much as there is of it: half its devices. */
+static const int64_t price_most = STREAMS * (INT64_C(1) << FIXED_BITS) / 2;
+
+struct card {
+    int64_t cpu_milli;
+    uint32_t count, milli;
+    uint64_t models;
+};
+
+/* The same in a stream, as one model of device sees it. */
+struct play {
+    int32_t cpu_milli;
+    uint16_t count, milli;
+};
+
+/* All streams of one model, one after the other. */
+struct streams {
+    struct play *plays; /* owned */
+    size_t ends[STREAMS];
+};
+
+/* A kind of request, and how often it came. */
+struct seen {
+    struct card card;
+    int64_t memory_mib;
+    uint64_t times;
+};
+
+/* A shape of several devices, and what being able to hold it is worth. */
+struct several {
+    struct card card;
+    int64_t weight; /* STREAMS * 2^FIXED_BITS of a thousandth of a device */
+};
+
+struct adaptive {
+    VEC(struct seen) seen; /* sorted */
+    uint64_t arrivals, rebuild_at;
+    uint64_t random;
+    struct card *cards; /* owned; while streams are made */
+    size_t card_count;
+    struct streams streams[PACK_MODELS_MAX];
+    VEC(struct several) several;
+    int64_t prices[PACK_MODELS_MAX];
+    int64_t capacity[PACK_MODELS_MAX]; /* devices of each model */
+    int32_t least_milli, least_cpu;    /* of any request in the streams */
+    struct pack_memo memo;
+};
+
+static uint64_t random_next(struct adaptive *a)
+{
+    uint64_t z = a->random += 0x9e3779b97f4a7c15u; /* SplitMix64 (Steele, Lea, Flood 2014) */
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* ---- what was asked for -------------------------------------------------------------------- */
+
+static int compare_seen(const struct seen *a, const struct seen *b)
+{
+    const int64_t left[] = { a->card.cpu_milli, a->memory_mib, a->card.count, a->card.milli };
+    const int64_t right[] = { b->card.cpu_milli, b->memory_mib, b->card.count, b->card.milli };
+    for (size_t i = 0; i < COUNT_OF(left); i++) {
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    }
+    return (a->card.models > b->card.models) - (a->card.models < b->card.models);
+}
+
+static void seen_add(struct adaptive *a, const struct pack_shape *shape, uint64_t times)
+{
+    const struct seen kind = { { shape->cpu_milli, shape->count, shape->milli, shape->models },
+                               shape->memory_mib,
+                               times };
+    size_t low = 0;
+    size_t high = a->seen.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare_seen(&a->seen.items[middle], &kind) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < a->seen.count && compare_seen(&a->seen.items[low], &kind) == 0) {
+        a->seen.items[low].times += times;
+        return;
+    }
+    vec_reserve(&a->seen, a->seen.count + 1);
+    memmove(a->seen.items + low + 1, a->seen.items + low,
+            (a->seen.count - low) * sizeof(*a->seen.items));
+    a->seen.items[low] = kind;
+    a->seen.count++;
+}
+
+/* Of requests with devices, or without. */
+static uint64_t times_of(const struct adaptive *a, bool has_devices)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < a->seen.count; i++)
+        sum += (a->seen.items[i].card.count > 0) == has_devices ? a->seen.items[i].times : 0;
+    return sum;
+}
+
+/* ---- streams ------------------------------------------------------------------------------- */
+
+/* Systematic sampling: one of each of `count` equal parts of what was seen, in its order. */
+static void deal(struct adaptive *a, bool has_devices, size_t count)
+{
+    uint64_t total = times_of(a, has_devices);
+    uint64_t passed = 0;
+    size_t kind = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t at = (((uint64_t)i << 16) + (random_next(a) & 0xffff)) * total / count >> 16;
+        for (;;) {
+            const struct seen *seen = &a->seen.items[kind];
+            bool is_of_it = (seen->card.count > 0) == has_devices;
+            if (is_of_it && at < passed + seen->times)
+                break;
+            passed += is_of_it ? seen->times : 0;
+            kind++;
+        }
+        a->cards[a->card_count++] = a->seen.items[kind].card;
+    }
+}
+
+static void cards_shuffle(struct adaptive *a)
+{
+    for (size_t left = a->card_count; left > 1; left--) {
+        size_t other = (size_t)(random_next(a) % left);
+        struct card card = a->cards[left - 1];
+        a->cards[left - 1] = a->cards[other];
+        a->cards[other] = card;
+    }
+}
+
+/* What that model can play of the streams. */
+static void streams_fill(const struct adaptive *a, size_t model, struct streams *out)
+{
+    size_t count = 0;
+    mem_free(out->plays);
+    out->plays = mem_new(a->card_count, sizeof(*out->plays));
+    for (size_t i = 0; i < STREAMS; i++) {
+        size_t to = (i + 1) * a->card_count / STREAMS;
+        for (size_t k = i * a->card_count / STREAMS; k < to; k++) {
+            const struct card *card = &a->cards[k];
+            if (card->models == 0 || (card->models >> model & 1) != 0)
+                out->plays[count++] = (struct play){ (int32_t)card->cpu_milli,
+                                                     (uint16_t)card->count, (uint16_t)card->milli };
+        }
+        out->ends[i] = count;
+    }
+}
+
+static void streams_make(struct adaptive *a)
+{
+    size_t with = (size_t)STREAMS * STREAM_LENGTH;
+    size_t without =
+        (size_t)(with * times_of(a, false) / (CORES_PART * MAX_OF(times_of(a, true), 1u)));
+    a->card_count = 0;
+    a->cards = mem_new(with + without, sizeof(*a->cards));
+    deal(a, true, with);
+    deal(a, false, without);
+    cards_shuffle(a);
+    a->least_milli = 1000;
+    a->least_cpu = INT32_MAX;
+    for (size_t i = 0; i < a->card_count; i++) {
+        a->least_cpu = MIN_OF(a->least_cpu, (int32_t)a->cards[i].cpu_milli);
+        if (a->cards[i].count > 0)
+            a->least_milli = MIN_OF(a->least_milli, (int32_t)a->cards[i].milli);
+    }
+    for (size_t m = 0; m < PACK_MODELS_MAX; m++) {
+        if (a->capacity[m] > 0)
+            streams_fill(a, m, &a->streams[m]);
+    }
+    mem_free(a->cards);
+    a->cards = NULL;
+}
+
+/* ---- what a node alone cannot see ---------------------------------------------------------- */
+
+static int64_t demand_of(const struct seen *seen)
+{
+    return (int64_t)seen->times * seen->card.count * seen->card.milli;
+}
+
+static int64_t demand_all(const struct adaptive *a)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < a->seen.count; i++)
+        sum += demand_of(&a->seen.items[i]);
+    return sum;
+}
+
+/* The whole part of the root, bit by bit. */
+static int64_t root_of(int64_t value)
+{
+    int64_t root = 0;
+    for (int64_t bit = INT64_C(1) << 30; bit > 0; bit /= 2) {
+        if ((root + bit) * (root + bit) <= value)
+            root += bit;
+    }
+    return root;
+}
+
+/* The root of a part of a whole, in 2^FIXED_BITS. */
+static int64_t root_of_part(int64_t part, int64_t whole)
+{
+    return root_of((int64_t)((__extension__(__int128) part << (2 * FIXED_BITS)) / whole));
+}
+
+static void several_make(struct adaptive *a)
+{
+    int64_t all = demand_all(a);
+    a->several.count = 0;
+    for (size_t i = 0; i < a->seen.count; i++) {
+        const struct seen *seen = &a->seen.items[i];
+        int64_t demand = 0;
+        uint64_t times = 0;
+        if (seen->card.count < 2)
+            continue;
+        for (size_t k = 0; k < a->seen.count; k++) {
+            bool is_like = a->seen.items[k].card.count == seen->card.count;
+            demand += is_like ? demand_of(&a->seen.items[k]) : 0;
+            times += is_like ? a->seen.items[k].times : 0;
+        }
+        int64_t root = root_of_part(demand, all);
+        int64_t weight = (several_weight * root >> FIXED_BITS) * (int64_t)seen->times;
+        const struct several several = { seen->card, weight / (int64_t)times };
+        vec_push(&a->several, several);
+    }
+}
+
+/* Requests that insist on models, split over these by how much there is of each. */
+static void prices_make(struct adaptive *a)
+{
+    int64_t insisted[PACK_MODELS_MAX] = { 0 }; /* thousandths of devices */
+    int64_t all = MAX_OF(demand_all(a), INT64_C(1));
+    int64_t capacity = 0;
+    for (size_t m = 0; m < PACK_MODELS_MAX; m++)
+        capacity += a->capacity[m];
+    for (size_t i = 0; i < a->seen.count; i++) {
+        const struct seen *seen = &a->seen.items[i];
+        int64_t of_them = 0;
+        for (size_t m = 0; m < PACK_MODELS_MAX; m++)
+            of_them += (seen->card.models >> m & 1) != 0 ? a->capacity[m] : 0;
+        for (size_t m = 0; m < PACK_MODELS_MAX && of_them > 0; m++) {
+            if ((seen->card.models >> m & 1) != 0)
+                insisted[m] += demand_of(seen) * a->capacity[m] / of_them;
+        }
+    }
+    for (size_t m = 0; m < PACK_MODELS_MAX; m++) {
+        /* (insisted / all) / (capacity of it / capacity), at most 1 */
+        __extension__ __int128 part = (__int128)insisted[m] * capacity;
+        __extension__ __int128 whole = (__int128)all * a->capacity[m];
+        a->prices[m] = whole == 0      ? 0
+                       : part >= whole ? price_most
+                                       : (int64_t)(price_most * part / whole);
+    }
+}
+
+static void rebuild(struct adaptive *a)
+{
+    if (times_of(a, true) == 0)
+        return;
+    memo_clear(&a->memo);
+    streams_make(a);
+    several_make(a);
+    prices_make(a);
+}
+
+/* ---- worth of a node ----------------------------------------------------------------------- */
+
+/* What is left while a stream is played: cores, and devices ascending. */
+struct board {
+    int32_t cpu_milli;
+    uint32_t count;
+    uint16_t devices[PACK_DEVICES_MAX];
+};
+
+static void board_sink(struct board *board, uint32_t at, uint16_t left)
+{
+    for (; at > 0 && board->devices[at - 1] > left; at--)
+        board->devices[at] = board->devices[at - 1];
+    board->devices[at] = left;
+}
+
+/* Several devices, of those with most left. False: there are not as many. */
+static bool board_take_several(struct board *board, const struct play *play)
+{
+    if (play->count > board->count || board->devices[board->count - play->count] < play->milli)
+        return false;
+    for (uint32_t i = board->count - play->count; i < board->count; i++)
+        board_sink(board, i, (uint16_t)(board->devices[i] - play->milli));
+    return true;
+}
+
+static void board_take_one(struct board *board, uint16_t milli)
+{
+    uint32_t at = 0;
+    while (board->devices[at] < milli)
+        at++;
+    board_sink(board, at, (uint16_t)(board->devices[at] - milli));
+}
+
+/* What one stream fills of it. */
+static int64_t fill(const struct adaptive *a, const struct play *plays, size_t count,
+                    struct board board)
+{
+    int64_t sold = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct play *play = &plays[i];
+        if (play->cpu_milli > board.cpu_milli || play->milli > board.devices[board.count - 1])
+            continue;
+        if (play->count == 1)
+            board_take_one(&board, play->milli);
+        else if (play->count > 1 && !board_take_several(&board, play))
+            continue;
+        board.cpu_milli -= play->cpu_milli;
+        sold += (int64_t)play->count * play->milli;
+        if (board.devices[board.count - 1] < a->least_milli || board.cpu_milli < a->least_cpu)
+            break;
+    }
+    return sold;
+}
+
+/* Devices with nothing left take no part. */
+static void board_of(const struct pack_state *state, struct board *out)
+{
+    *out = (struct board){ .cpu_milli = (int32_t)MIN_OF(state->cpu_milli, (int64_t)INT32_MAX) };
+    for (size_t i = 0; i < state->device_count; i++) {
+        if (state->devices[i] > 0)
+            out->devices[out->count++] = state->devices[i];
+    }
+}
+
+static int64_t worth_of_several(const struct adaptive *a, const struct pack_state *state)
+{
+    int64_t worth = 0;
+    for (size_t i = 0; i < a->several.count; i++) {
+        const struct card *card = &a->several.items[i].card;
+        int64_t usable = 0;
+        uint32_t count = 0;
+        if (card->cpu_milli > state->cpu_milli ||
+            (card->models != 0 && (card->models >> state->model & 1) == 0))
+            continue;
+        for (size_t k = 0; k < state->device_count; k++) {
+            if (state->devices[k] < card->milli)
+                continue;
+            usable += state->devices[k];
+            count++;
+        }
+        worth += count >= card->count ? a->several.items[i].weight * usable : 0;
+    }
+    return worth >> FIXED_BITS;
+}
+
+static int64_t worth_of(struct adaptive *a, const struct pack_state *state)
+{
+    bool is_known = false;
+    union memo_value *value = memo_find(&a->memo, state, &is_known);
+    if (is_known)
+        return value->whole;
+    int64_t worth = 0;
+    struct board board;
+    board_of(state, &board);
+    const struct streams *streams = &a->streams[state->model];
+    for (size_t i = 0; i < STREAMS && board.count > 0; i++) {
+        size_t from = i > 0 ? streams->ends[i - 1] : 0;
+        worth += fill(a, streams->plays + from, streams->ends[i] - from, board);
+    }
+    if (board.count > 0)
+        worth += worth_of_several(a, state);
+    value->whole = worth;
+    return worth;
+}
+
+/* ---- the policy ---------------------------------------------------------------------------- */
+
+static const struct pack_shape prior[] = {
+    { .cpu_milli = 10000, .memory_mib = 8000, .count = 1, .milli = 1000 },
+    { .cpu_milli = 5000, .memory_mib = 4000, .count = 1, .milli = 500 },
+    { .cpu_milli = 80000, .memory_mib = 64000, .count = 8, .milli = 1000 },
+};
+static const uint64_t prior_times[] = { 6, 3, 1 };
+
+struct adaptive *adaptive_new(const struct pack_node *nodes, size_t node_count)
+{
+    struct adaptive *a = mem_new(1, sizeof(*a));
+    a->rebuild_at = FIRST_REBUILD;
+    a->random = 7;
+    for (size_t i = 0; i < node_count; i++)
+        a->capacity[nodes[i].model] += nodes[i].device_count;
+    for (size_t i = 0; i < COUNT_OF(prior); i++)
+        seen_add(a, &prior[i], prior_times[i]);
+    rebuild(a);
+    a->seen.count = 0;
+    return a;
+}
+
+void adaptive_free(struct adaptive *a)
+{
+    if (a == NULL)
+        return;
+    vec_done(&a->seen);
+    vec_done(&a->several);
+    memo_done(&a->memo);
+    for (size_t m = 0; m < PACK_MODELS_MAX; m++)
+        mem_free(a->streams[m].plays);
+    mem_free(a);
+}
+
+bool adaptive_see(struct adaptive *a, const struct pack_shape *shape)
+{
+    seen_add(a, shape, 1);
+    if (++a->arrivals < a->rebuild_at)
+        return false;
+    a->rebuild_at = REBUILD_GROWTH * a->arrivals;
+    rebuild(a);
+    return true;
+}
+
+int32_t adaptive_score(struct adaptive *a, const struct pack_node *node,
+                       const struct pack_shape *shape, int64_t *device)
+{
+    struct pack_state state;
+    state_of(node, &state);
+    int64_t before = worth_of(a, &state);
+    int64_t least = INT64_MAX;
+    *device = PACK_NONE;
+    bool is_part = shape->count == 1 && shape->milli < 1000;
+    for (size_t i = 0; i < state.device_count && is_part; i++) {
+        int64_t left = state.devices[i];
+        if (left < shape->milli || (i > 0 && left == state.devices[i - 1]))
+            continue;
+        struct pack_state after = state;
+        state_take(&after, shape->cpu_milli, left, shape->milli);
+        int64_t loss = before - worth_of(a, &after);
+        *device = loss < least ? left : *device;
+        least = MIN_OF(least, loss);
+    }
+    if (!is_part) {
+        state_take_last(&state, shape->cpu_milli, shape->count, shape->milli);
+        least = before - worth_of(a, &state);
+    }
+    for (size_t i = 0; i < node->device_count && is_part; i++) {
+        if (node->devices[i] == *device) {
+            *device = (int64_t)i;
+            break;
+        }
+    }
+    int64_t asked = (int64_t)shape->count * shape->milli;
+    int64_t price = node->device_count > 0 ? a->prices[node->model] * asked >> FIXED_BITS : 0;
+    const int64_t step = (int64_t)LOSS_STEP * STREAMS;
+    int64_t bucket = least + price + step / 2;
+    bucket = bucket >= 0 ? bucket / step : -((step - 1 - bucket) / step);
+    return (int32_t)(SCORE_BASE -
+                     MIN_OF(MAX_OF(bucket, (int64_t)-SCORE_BASE), (int64_t)SCORE_BASE));
+}
