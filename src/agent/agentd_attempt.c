@@ -104,7 +104,7 @@ static enum err refresh(struct agentd *agentd, struct attempt *attempt, struct e
 {
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     struct attempt_paths paths;
-    struct attempt_status status;
+    struct attempt_status status = { 0 };
     if (attempt->state == REC_EXITED)
         return ERR_OK;
     config_paths(agentd, attempt->name, &paths);

@@ -3,6 +3,7 @@
  * to us: a command's helper is berth-shim, a tree's is berth-tree, which drops to the tenant's ids
  * before it looks at a name. Both need a ticket that the controller has signed for just this.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -432,6 +433,7 @@ static enum err start_tree(struct agentd *agentd, struct stream *stream,
                            const struct request *request, struct error *e)
 {
     const struct ticket *ticket = &request->ticket;
+    assert(request->command.args != NULL); /* its caller has looked */
     bool is_volume = ticket->kind == TICKET_VOLUME_GET || ticket->kind == TICKET_VOLUME_PUT;
     bool is_put = ticket->kind == TICKET_COPY_PUT || ticket->kind == TICKET_VOLUME_PUT;
     AUTO(fd) int root = -1;

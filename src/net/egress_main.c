@@ -327,8 +327,8 @@ static int load_filter(void)
     if (filter == NULL)
         return -1;
     if (seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0) == 0 &&
-        seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0)) ==
-            0 &&
+        seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1,
+                         SCMP_A4(SCMP_CMP_NE, 0, 0)) == 0 &&
         seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendmsg), 0) == 0 &&
         seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendmmsg), 0) == 0 &&
         seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0) == 0 &&
