@@ -795,7 +795,7 @@ enum err ticket_encode(const struct ticket *ticket, const struct grant_crypto *c
 enum err ticket_decode(const uint8_t bytes[TICKET_SIZE], struct id node,
                        const struct grant_crypto *crypto, struct ticket *out, struct error *e)
 {
-    struct reader r;
+    struct reader r = { 0 };
     enum err rc =
         open_signed((struct str){ (const char *)bytes, TICKET_SIZE }, crypto, "ticket", &r, e);
     if (rc == ERR_OK)
@@ -850,7 +850,7 @@ enum err contact_encode(const struct contact *contact, const struct grant_crypto
 enum err contact_decode(const uint8_t bytes[CONTACT_SIZE], struct id node,
                         const struct grant_crypto *crypto, struct contact *out, struct error *e)
 {
-    struct reader r;
+    struct reader r = { 0 };
     enum err rc =
         open_signed((struct str){ (const char *)bytes, CONTACT_SIZE }, crypto, "contact", &r, e);
     if (rc == ERR_OK)
