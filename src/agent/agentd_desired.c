@@ -10,16 +10,20 @@
 #include "os/file.h"
 #include "os/log.h"
 
-/* What is remembered of the newest accepted set: enough to refuse every older and every other one. */
+/*
+ * What is remembered of the newest accepted set: enough to refuse every older and every other one. It is
+ * of the node that this machine was then: one that joins again is another, whose orders begin anew.
+ */
 struct stamp_record {
     uint32_t magic;
     uint32_t version;
     uint64_t epoch;
     uint64_t generation;
     struct grant_digest digest;
+    struct id node;
     uint64_t check;
 };
-enum { STAMP_MAGIC = 0x4d544142 }; /* "BATM" */
+enum { STAMP_MAGIC = 0x4d544142, STAMP_VERSION = 2 }; /* "BATM" */
 enum { AGAIN_FIRST_S = 2, AGAIN_MAX_S = 30 };
 /* A sector is written as a whole or not at all: half a stamp is never found. */
 static_assert(sizeof(struct stamp_record) <= 512, "a stamp fits the smallest sector");
@@ -41,11 +45,14 @@ enum err desired_load_stamp(struct agentd *agentd, struct error *e)
     struct stamp_record record = { 0 };
     if (bytes.size == sizeof(record))
         memcpy(&record, bytes.data, sizeof(record));
-    if (record.magic != STAMP_MAGIC || record.version != 1 || record.check != stamp_check(&record))
+    if (record.magic != STAMP_MAGIC || record.version != STAMP_VERSION ||
+        record.check != stamp_check(&record))
         return err_set(e, ERR_CORRUPT,
                        "%s is damaged: the node cannot tell old orders from new ones; let it join "
                        "again",
                        agentd->stamp_path);
+    if (!id_eq(record.node, agentd->identity.node))
+        return ERR_OK; /* it has joined again since */
     agentd->stamp = (struct grant_stamp){ record.epoch, record.generation };
     agentd->stamp_digest = record.digest;
     return ERR_OK;
@@ -80,10 +87,11 @@ static enum err store_stamp(struct agentd *agentd, const struct grant_set *set,
 {
     struct stamp_record record = { 0 };
     record.magic = STAMP_MAGIC;
-    record.version = 1;
+    record.version = STAMP_VERSION;
     record.epoch = set->epoch;
     record.generation = set->generation;
     record.digest = *digest;
+    record.node = agentd->identity.node;
     record.check = stamp_check(&record);
     struct str bytes = { (const char *)&record, sizeof(record) };
     enum err rc = write_stamp(agentd, bytes, e);

@@ -311,6 +311,8 @@ static void seam_publish(void *arg, const struct event *event, struct str body)
     struct berthd *berthd = arg;
     if (event->type == EV_ALLOCATION_GRANTED)
         expect_output(berthd, &event->allocation_granted);
+    if (event->type == EV_NODE_REMOVED)
+        nodes_removed(berthd->nodes, event->removed.id);
     server_publish(berthd->server, event, body);
 }
 

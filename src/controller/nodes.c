@@ -498,6 +498,13 @@ void nodes_send_desired(struct nodes *nodes, struct id node_id, struct str set)
         link_abort(session->link, "the agent does not take its desired set");
 }
 
+void nodes_removed(struct nodes *nodes, struct id node)
+{
+    struct session *session = id_map_get(&nodes->by_node, node);
+    if (session != NULL)
+        link_abort(session->link, "the node was removed");
+}
+
 struct link *nodes_link(struct nodes *nodes, struct id node)
 {
     struct session *session = id_map_get(&nodes->by_node, node);

@@ -55,6 +55,9 @@ void nodes_set_streams(struct nodes *nodes, struct cli_streams *streams);
 /* Passes a durable desired set on, if the node is connected. */
 void nodes_send_desired(struct nodes *nodes, struct id node, struct str set);
 
+/* Ends the link of a node that is a node no more; what it says next is a stranger's. */
+void nodes_removed(struct nodes *nodes, struct id node);
+
 /* The live link of a node, to open streams on; NULL: not connected. */
 struct link *nodes_link(struct nodes *nodes, struct id node);
 /* The run of its agent that tickets for it have to name; none: not known now. */

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -372,6 +373,10 @@ class Box:
 
     def node_view(self, name):
         return self.api("GET", "/v1/nodes/" + name).json
+
+    def agents_connected(self):
+        metrics = self.api("GET", "/metrics").body.decode()
+        return int(re.search(r"^berth_agents_connected (\d+)", metrics, re.M).group(1))
 
     def image(self):
         """Imports busybox and returns its name."""
