@@ -403,14 +403,14 @@ union ipc_message {
 
 /* Bytes of a message of this tag; 0: no such tag. */
 size_t ipc_size(uint32_t tag);
-const char *ipc_name(uint32_t tag); /* "desired_begin", for logs */
+const char *ipc_name(uint32_t tag); /* "desired_begin", for logs; for tests */
 
 /*
  * Holds a received datagram against what the other side may say: tag, version, size, every field, the
  * number of descriptors, texts that end. `direction` is the way it came.
  */
 MUST_CHECK enum err ipc_check(const union ipc_message *message, size_t size, size_t fd_count,
-                              enum ipc_direction direction, struct error *e);
+                              enum ipc_direction direction, struct error *e); /* for tests */
 
 /* privileged half: a listening socket at `path`, mode 0600, owned by `uid`. Replaces a stale one. */
 MUST_CHECK enum err ipc_listen(const char *path, unsigned uid, int *out, struct error *e);

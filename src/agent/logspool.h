@@ -67,6 +67,6 @@ struct logspool_record {
  * the bytes until the next call. ERR_NOT_FOUND: not there (yet). ERR_CORRUPT: no record starts here.
  */
 MUST_CHECK enum err logspool_read(int fd, uint64_t at, struct buf *buffer,
-                                  struct logspool_record *out, struct error *e);
+                                  struct logspool_record *out, struct error *e); /* for tests */
 
 #endif

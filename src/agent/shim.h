@@ -33,8 +33,6 @@ struct shim_context {
     bool has_own_mounts;                 /* in a mount namespace of its own already */
     struct image_leftover *leftovers[2]; /* of rootfs/ and upload/, until the start is under way */
 };
-MUST_CHECK enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
-                               struct error *e);
 
 int shim_run(struct shim_context *context, int lock_fd);
 int shim_exec(struct shim_context *context, const char *name, int control_fd);
@@ -49,9 +47,6 @@ MUST_CHECK enum err shim_mount_root(struct shim_context *context, struct error *
 MUST_CHECK enum err shim_mount_own(struct shim_context *context, struct error *e);
 void shim_settle_root(struct shim_context *context); /* once that is not in anybody's way */
 void shim_unmount_root(const struct shim_context *context);
-
-/* Removes a directory's tree, however deep a tenant made it; never follows a link out of it. */
-void shim_remove_tree(int dir_fd, const char *name);
 
 /* What exec says on its control socket, one datagram each; a terminal's master comes with OPENED. */
 enum shim_exec_kind { SHIM_EXEC_OPENED = 1, SHIM_EXEC_EXITED };

@@ -18,7 +18,8 @@
 enum { HANDED_FD = 3, PROGRAM_FD = 4, USAGE_STATUS = 2 };
 #define PROGRAM_PATH "/proc/self/fd/4"
 
-enum err shim_enter(const char *disk, const char *run, struct shim_context *out, struct error *e)
+static enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
+                           struct error *e)
 {
     enum err rc = attempt_dirs_open(disk, run, &out->dirs, e);
     if (rc != ERR_OK)
@@ -42,7 +43,7 @@ enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
 }
 
 /* fts walks by changing directory, so no depth of names is too long for it. */
-void shim_remove_tree(int dir_fd, const char *name)
+static void shim_remove_tree(int dir_fd, const char *name)
 {
     if (fchdir(dir_fd) != 0)
         return;

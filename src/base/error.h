@@ -47,6 +47,6 @@ enum err err_errno(struct error *e, const char *fmt, ...) PRINTF(2, 3);
 bool err_is_shortage(const struct error *e);
 
 /* Static name of a code, for logs: "invalid", "not_found", ... */
-const char *err_name(enum err code);
+const char *err_name(enum err code); /* for tests */
 
 #endif

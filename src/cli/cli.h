@@ -162,7 +162,6 @@ enum err cli_request(struct cli *cli, const char *method, const char *target, co
 /* The same, with the body left on the wire for the caller. */
 enum err cli_open(struct cli *cli, const struct http_client_request *request,
                   struct http_client_response **out, struct error *e) MUST_CHECK;
-enum err cli_connect(struct cli *cli, struct error *e) MUST_CHECK;
 /* Host and port of an https:// server; the texts live in the arena. ERR_INVALID: it is none. */
 enum err cli_server_split(struct cli *cli, struct http_client_options *out, struct error *e)
     MUST_CHECK;
@@ -184,7 +183,6 @@ bool cli_is_terminal(void); /* stdout is one: colours, progress */
 /* Prints an object or an array in the format asked for. */
 void cli_print(const struct cli *cli, const json_t *value, const struct cli_column *columns,
                size_t column_count);
-void cli_print_yaml(const json_t *value, unsigned indent);
 /* Follows "a.b.c". NULL: absent. */
 const json_t *cli_field(const json_t *object, const char *path);
 /* JSON that also a terminal can be shown; flags of jansson. */

@@ -7,7 +7,7 @@
 const struct cli_option *cli_global_options(size_t *count);
 
 /* One line on a noun, or NULL. */
-const char *help_noun_summary(const char *noun);
+const char *help_noun_summary(const char *noun); /* for tests */
 
 void help_all(void);
 void help_noun(const char *noun);

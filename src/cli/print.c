@@ -256,7 +256,7 @@ static bool yaml_is_nested(const json_t *value)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the answer, whose depth was bounded when it was read */
-void cli_print_yaml(const json_t *value, unsigned indent)
+static void cli_print_yaml(const json_t *value, unsigned indent)
 {
     const char *key;
     json_t *item;

@@ -88,7 +88,7 @@ enum err cli_server_split(struct cli *cli, struct http_client_options *out, stru
         e);
 }
 
-enum err cli_connect(struct cli *cli, struct error *e)
+static enum err cli_connect(struct cli *cli, struct error *e)
 {
     static const struct str unix_prefix = { "unix:", 5 };
     AUTO(buf) struct buf ca = { 0 };

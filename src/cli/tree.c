@@ -342,7 +342,7 @@ static enum err read_entries(struct archive *in, struct archive *out, struct pla
     return ERR_OK;
 }
 
-enum err tree_read(int fd, const char *path, enum tree_words words, struct error *e)
+static enum err tree_read(int fd, const char *path, enum tree_words words, struct error *e)
 {
     struct place place = { .path = "" };
     enum err rc = place_find(path, &place, e);

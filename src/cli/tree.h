@@ -18,10 +18,6 @@ enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore
 /* What is said of links and devices, which are skipped: nothing, how many there were, or each by its name. */
 enum tree_words { TREE_QUIET, TREE_BRIEF, TREE_VERBOSE };
 
-/* Unpacks the files and directories of a tar from `fd` to `path`, as `cp -r` would put them there: no absolute
- * names, no "..", nothing through links that are there. */
-enum err tree_read(int fd, const char *path, enum tree_words words, struct error *e) MUST_CHECK;
-
 /* Runs one of both in a child process: its end of the pipe is *fd. tree_wait gives its outcome. */
 struct tree_child {
     int fd;

@@ -80,7 +80,8 @@ int64_t blobs_bytes(const struct blobs *blobs)
     return blobs->stored_bytes;
 }
 
-const char *blobs_path(const struct blobs *blobs, const struct digest *digest, struct arena *arena)
+static const char *blobs_path(const struct blobs *blobs, const struct digest *digest,
+                              struct arena *arena)
 {
     char hex[HEX_DIGITS + 1];
     hex_encode(digest->bytes, DIGEST_BYTES, hex);

@@ -17,8 +17,6 @@ void blobs_free(struct blobs *blobs); /* NULL is a no-op */
 DEFINE_CLEANUP(blobs, struct blobs *, blobs_free)
 
 bool blobs_has(const struct blobs *blobs, const struct digest *digest);
-/* The path of a stored blob, in the arena; whether it exists is for the caller to see. */
-const char *blobs_path(const struct blobs *blobs, const struct digest *digest, struct arena *arena);
 /* Opens for reading. ERR_NOT_FOUND. */
 enum err blobs_read(const struct blobs *blobs, const struct digest *digest, int *fd,
                     int64_t *size_bytes, struct error *e) MUST_CHECK;

@@ -71,8 +71,6 @@ struct server {
     bool is_draining;
 };
 
-/* Sends exchange->answer once all it reflects is durable. */
-void exchange_answer(struct exchange *exchange);
 /* The same for an error. */
 void exchange_refuse(struct exchange *exchange, const struct error *e);
 /* Runs exchange->result.command and answers. False: it was refused. The exchange may be gone then. */

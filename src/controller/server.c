@@ -211,7 +211,7 @@ static void exchange_settled(struct engine_waiter *waiter, enum err rc, const st
         answer_send(exchange); /* ends it: exchange_on_end follows */
 }
 
-void exchange_answer(struct exchange *exchange)
+static void exchange_answer(struct exchange *exchange)
 {
     exchange->is_waiting = true;
     exchange->waiter.settled = exchange_settled;

@@ -122,7 +122,7 @@ struct mono engine_wake_at(const struct engine *engine);
 void engine_committed(struct engine *engine, enum err rc, const struct error *why);
 
 /* Recomputes all that is derived and reports what differs; repairs by rebuilding from the facts. */
-void engine_self_check(struct engine *engine);
+void engine_self_check(struct engine *engine); /* for tests */
 /* The look alone, for seams.check: which of the two drifted, and how (of the last one that did). */
 enum engine_drift { ENGINE_DRIFT_STATE = 1, ENGINE_DRIFT_SCHED = 2 };
 unsigned engine_check(const struct state *state, const struct sched *sched, struct error *e);

@@ -18,7 +18,8 @@
 #include "model/state.h"
 
 /* The amount by the formula above. INT64_MAX where it would be larger; factors are not negative. */
-int64_t ledger_amount(int64_t duration_ms, int64_t charge_milli, int64_t price_micros_per_hour);
+int64_t ledger_amount(int64_t duration_ms, int64_t charge_milli,
+                      int64_t price_micros_per_hour); /* for tests */
 
 struct segment_end {
     struct id tenant;

@@ -103,7 +103,8 @@ struct listener_options {
 MUST_CHECK enum err listener_open(struct loop *loop, const struct listener_options *options,
                                   struct listener **out, struct error *e);
 uint16_t listener_port(const struct listener *listener);
-size_t listener_conn_count(const struct listener *listener); /* accepted and not yet closed */
+size_t listener_conn_count(
+    const struct listener *listener); /* accepted and not yet closed; for tests */
 /* Stops accepting; connections live on. Removes the unix socket. */
 void listener_close(struct listener *listener);
 DEFINE_CLEANUP(listener, struct listener *, listener_close)

@@ -61,7 +61,7 @@ MUST_CHECK enum err http_server_new(struct loop *loop, const struct http_server_
 void http_server_take(struct http_server *server, struct conn *conn);
 /* No more keep-alive: idle connections close now, the others after their answer. Feeds end. */
 void http_server_drain(struct http_server *server);
-size_t http_server_conn_count(const struct http_server *server);
+size_t http_server_conn_count(const struct http_server *server); /* for tests */
 /*
  * Cuts what is left; requests end at once. Not from one of its own callbacks. Its connections are gone
  * after one more round of the loop.

@@ -75,6 +75,6 @@ enum { LOOP_WORKERS = 4 };
 void loop_work(struct loop *loop, void (*fn)(void *arg), void (*done)(void *arg), void *arg);
 /* Waits for all works and calls their `done`: before what they point to is freed. */
 void loop_drain(struct loop *loop);
-size_t loop_work_count(const struct loop *loop); /* queued or running */
+size_t loop_work_count(const struct loop *loop); /* queued or running; for tests */
 
 #endif

@@ -18,7 +18,7 @@ enum reach {
 };
 
 /* Of an IPv4 or IPv6 address, whatever form it has: mapped, NAT64, 6to4. Others are REACH_NEAR. */
-enum reach reach_of(const struct sockaddr *address);
+enum reach reach_of(const struct sockaddr *address); /* for tests */
 
 /* The same with the addresses and networks of this machine, as getifaddrs() gives them. */
 struct ifaddrs;

@@ -71,7 +71,7 @@ struct log_field {
 void log_line(enum log_level level, const char *message, const struct log_field *fields);
 
 /* Says now how many lines of which messages were only counted: at the end of a program. */
-void log_flush(void);
+void log_flush(void); /* for tests */
 
 /* The message, then any number of fields; the end marker keeps the variable part from being empty. */
 #define LOG_END             ((struct log_field){ 0 })

@@ -49,7 +49,7 @@ MUST_CHECK enum err process_wait(struct process *process, struct mono deadline,
                                  struct process_exit *out, struct error *e);
 
 /* To the process, or to its whole group when it leads one. One that has ended is fine. */
-void process_signal(const struct process *process, int signal);
+void process_signal(const struct process *process, int signal); /* for tests */
 
 /* Kills and reaps a process that still runs, and releases it. All-zero with pidfd -1 is a no-op. */
 void process_done(struct process *process);

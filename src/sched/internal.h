@@ -328,11 +328,9 @@ enum admission quota_admits(const struct sched *sched, const struct ask *ask, en
 /* Within the project's own guarantee, with it counted. */
 bool quota_is_inside(const struct ask *ask);
 
-/* queue.c */
-void queue_enter(struct sched *sched, struct swork *work); /* wherever its record says */
-void queue_leave(struct sched *sched, struct swork *work);
 /* Why work that is doomed by what it depends on never starts. */
 enum cause queue_doom(const struct sched *sched, const struct swork *work);
+/* queue.c */
 void queue_add_work(struct sched *sched, struct workload *workload);
 void queue_change_work(struct sched *sched, struct swork *work);
 void queue_forget_work(struct sched *sched, struct id id);

@@ -58,7 +58,6 @@ struct pack {
 
 enum { SCORE_MAX = 100 };
 
-bool pack_fits(const struct pack_node *node, const struct pack_shape *shape);
 /* PACK_NONE: it does not fit. */
 int32_t pack_score(struct pack *pack, const struct pack_node *node, const struct pack_shape *shape);
 void pack_pick(struct pack *pack, const struct pack_node *node, const struct pack_shape *shape,

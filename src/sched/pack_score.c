@@ -1,7 +1,7 @@
 /* pack_score.c - what fits, the simple policies, and which devices of a node are taken. */
 #include "sched/pack_internal.h"
 
-bool pack_fits(const struct pack_node *node, const struct pack_shape *shape)
+static bool pack_fits(const struct pack_node *node, const struct pack_shape *shape)
 {
     uint32_t usable = 0;
     if (node->cpu_milli < shape->cpu_milli || node->memory_mib < shape->memory_mib)

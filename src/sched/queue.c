@@ -252,6 +252,9 @@ static void dependent_unregister(struct sched *sched, struct swork *work)
     work->is_dependent = false;
 }
 
+static void queue_enter(struct sched *sched, struct swork *work); /* wherever its record says */
+static void queue_leave(struct sched *sched, struct swork *work);
+
 static void dependents_wake(struct sched *sched, struct id target)
 {
     const struct sawaited *awaited = id_map_get(&sched->awaited, target);
@@ -281,7 +284,7 @@ static struct skip_key backoff_key(const struct swork *work)
                               .minor = work->workload->r.submitted_sequence };
 }
 
-void queue_enter(struct sched *sched, struct swork *work)
+static void queue_enter(struct sched *sched, struct swork *work)
 {
     const struct workload_record *r = &work->workload->r;
     assert(work->where == WORK_OUT);
@@ -311,7 +314,7 @@ void queue_enter(struct sched *sched, struct swork *work)
         queue_claim(sched, work, sched->state->now); /* back before its victims are gone */
 }
 
-void queue_leave(struct sched *sched, struct swork *work)
+static void queue_leave(struct sched *sched, struct swork *work)
 {
     queue_claim_end(sched, work);
     switch (work->where) {

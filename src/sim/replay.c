@@ -1,6 +1,5 @@
 #include "sim/replay.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +64,8 @@ static void arrive(struct replay *replay, const struct trace_pod *pod)
         replay->used_milli += asked(&pod->shape);
     }
     write_place(replay, pod, &place);
-    if (nearbyint(percent(replay, replay->arrived_milli)) == 100.0) {
+    double arrived = percent(replay, replay->arrived_milli);
+    if (arrived >= 99.5 && arrived <= 100.5) { /* what rounds to 100, halves to even */
         replay->at_100_sum += rounded(percent(replay, replay->used_milli));
         replay->at_100_count++;
     }

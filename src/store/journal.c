@@ -18,7 +18,7 @@ static void put_id(struct buf *out, struct id id)
  * their checks stay what they were. */
 static const uint64_t has_tenant_sequence = UINT64_C(1) << 32;
 
-void journal_encode(struct buf *out, const struct store_row *row)
+static void journal_encode(struct buf *out, const struct store_row *row)
 {
     put_u64(out, row->sequence);
     put_u64(out, (uint64_t)row->type);
@@ -79,6 +79,15 @@ static bool cut_row(struct str *bytes, struct store_row *out)
     return true;
 }
 
+static uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded)
+{
+    uint8_t chained[16];
+    memcpy(chained, key->bytes, sizeof(chained));
+    for (unsigned i = 0; i < 8; i++)
+        chained[i] ^= (uint8_t)(previous >> (8 * i));
+    return siphash(chained, encoded.data, encoded.size);
+}
+
 void journal_encode_next(struct buf *out, const struct store_row *row,
                          const struct journal_key *key, uint64_t *check)
 {
@@ -91,15 +100,6 @@ void journal_encode_next(struct buf *out, const struct store_row *row,
 bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check)
 {
     return cut_row(bytes, out) && cut_u64(bytes, check);
-}
-
-uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded)
-{
-    uint8_t chained[16];
-    memcpy(chained, key->bytes, sizeof(chained));
-    for (unsigned i = 0; i < 8; i++)
-        chained[i] ^= (uint8_t)(previous >> (8 * i));
-    return siphash(chained, encoded.data, encoded.size);
 }
 
 struct store_row journal_row_of(const struct store_event *event)

@@ -13,15 +13,12 @@ struct journal_key {
     uint8_t bytes[16];
 };
 
-/* Appends the row to `out`. */
-void journal_encode(struct buf *out, const struct store_row *row);
 /* The same with the row's check behind it, as parts and segments hold them. `*check` is that of the row
  * before, and becomes this one's. */
 void journal_encode_next(struct buf *out, const struct store_row *row,
                          const struct journal_key *key, uint64_t *check);
 /* Cuts such a row off `*bytes`; false: they are not rows. The row borrows from them. */
 bool journal_decode_checked(struct str *bytes, struct store_row *out, uint64_t *check);
-uint64_t journal_check(const struct journal_key *key, uint64_t previous, struct str encoded);
 
 /* The row that an event becomes; borrows from it. */
 struct store_row journal_row_of(const struct store_event *event);

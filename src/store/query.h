@@ -14,7 +14,7 @@ struct query;
 
 enum err query_open_sqlite(const char *path, struct query **out, struct error *e) MUST_CHECK;
 /* Reads a memory store directly; valid as long as it is. */
-struct query *query_open_memory(struct store *store);
+struct query *query_open_memory(struct store *store); /* for tests */
 void query_free(struct query *query);
 DEFINE_CLEANUP(query, struct query *, query_free)
 

@@ -66,8 +66,8 @@ void sql_u64(struct sql_call *call, uint64_t value); /* as its bit pattern */
 void sql_text(struct sql_call *call, struct str text);
 void sql_name(struct sql_call *call, const char *text); /* a static text */
 void sql_blob(struct sql_call *call, const void *bytes, size_t size);
-void sql_id(struct sql_call *call, struct id id); /* none: NULL */
-void sql_digest(struct sql_call *call, const struct digest *digest);
+void sql_id(struct sql_call *call, struct id id);                     /* none: NULL */
+void sql_digest(struct sql_call *call, const struct digest *digest);  /* for tests */
 void sql_exit(struct sql_call *call, const struct exit_status *exit); /* four columns */
 
 /* Runs a statement that gives no rows. */

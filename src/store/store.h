@@ -164,7 +164,8 @@ enum err store_sqlite_restore(const char *from, const char *path, uint64_t epoch
                               struct error *e) MUST_CHECK;
 
 /* Keeps everything until told otherwise. */
-struct store *store_memory_new(void);
-void store_memory_retain(struct store *store, const struct store_retention *retention);
+struct store *store_memory_new(void); /* for tests */
+void store_memory_retain(struct store *store,
+                         const struct store_retention *retention); /* for tests */
 
 #endif

@@ -133,7 +133,7 @@ DEFINE_CLEANUP_AT(grant_set, struct grant_set, grant_set_done)
 MUST_CHECK enum err grant_check(const struct grant *grant, struct error *e);
 
 /* Every grant, no allocation twice, and no uid shared by two tenants. */
-MUST_CHECK enum err grant_set_check(const struct grant_set *set, struct error *e);
+MUST_CHECK enum err grant_set_check(const struct grant_set *set, struct error *e); /* for tests */
 
 /* Appends the signed bytes. ERR_INVALID: grant_set_check refuses the set. */
 MUST_CHECK enum err grant_set_encode(const struct grant_set *set, const struct grant_crypto *crypto,
