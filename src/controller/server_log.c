@@ -10,7 +10,7 @@
 enum { READ_BYTES = 80 * 1024, LOOK_MS = 150, BLOB_CHUNK = 64 * 1024 };
 /* Output that is still on its way when its work has ended: how long a reader waits for its next byte, and
  * for all of it before the first byte is answered. */
-enum { QUIET_S = 5, SETTLE_S = 30 };
+enum { QUIET_S = 10, SETTLE_S = 30 };
 
 struct log_reader {
     struct server *server;
