@@ -7,7 +7,8 @@
  *
  * Policies: first_fit; best_fit (least left over, cores and devices alike); pack (devices in use before
  * wholly free ones); spread (most left over); fgd (fragmentation gradient descent: Weng et al., "Beware of
- * Fragmentation", USENIX ATC 2023); adaptive (pack_adaptive.c). Only scores of fgd use floating point, and never amounts.
+ * Fragmentation", USENIX ATC 2023); adaptive (pack_adaptive.c). Scores of
+ * best_fit, spread and fgd use floating point; amounts never do.
  */
 #ifndef SCHED_PACK_H
 #define SCHED_PACK_H

@@ -7,8 +7,8 @@
  * fits, and a price of device models in the measure in which requests insist on them, as a node alone
  * cannot see either. The smallest loss of worth wins, in steps of LOSS_STEP, so that noise decides nothing.
  *
- * All of it is integers; only past arrivals are known. docs/adr tells where it comes from, and what was
- * measured.
+ * All of it is integers; only past arrivals are known. docs/adr/0035-placement-policies.md tells where it
+ * comes from, and what was measured.
  */
 #include <stdlib.h>
 #include <string.h>
