@@ -215,7 +215,9 @@ enum err attempt_write_status(const struct attempt_dirs *dirs, struct attempt_st
 
 enum err attempt_reserve(const struct attempt_dirs *dirs, struct error *e)
 {
-    static const char zeros[MAX_OF(sizeof(struct attempt_status), sizeof(struct attempt_stop))];
+    static const char zeros[MAX_OF(sizeof(struct attempt_status), sizeof(struct attempt_stop))] = {
+        0
+    };
     const struct {
         int dir_fd;
         const char *name;

@@ -171,10 +171,10 @@ enum cli_exit run_submit(struct cli *cli)
     AUTO(json) json_t *body = NULL;
     AUTO(cli_answer) struct cli_answer answer = { 0 };
     enum err rc = body_make(cli, &body, &e);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK) {
         tell_own_command(cli, body);
-    if (rc == ERR_OK)
         rc = cli_request(cli, "POST", "/v1/workloads", body, &answer, &e);
+    }
     if (rc != ERR_OK)
         return cli_refused(cli, &e);
     const json_t *array = json_object_get(answer.json, "array");

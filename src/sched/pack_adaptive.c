@@ -17,10 +17,11 @@
 
 enum {
     STREAMS = 96,
-    STREAM_LENGTH = 60, /* requests of devices in a stream */
-    CORES_PART = 4,     /* of the requests without devices, one in so many takes part */
-    LOSS_STEP = 40,     /* thousandths of a device */
-    FIRST_REBUILD = 50, /* arrivals */
+    STREAM_LENGTH = 60,    /* requests of devices in a stream */
+    CORES_PART = 4,        /* of the requests without devices, one in so many takes part */
+    LOSS_STEP = 40,        /* thousandths of a device */
+    CPU_STEP_MILLI = 4000, /* what a node is worth is told by so many cores: see worth_of() */
+    FIRST_REBUILD = 50,    /* arrivals */
     REBUILD_GROWTH = 4,
     FIXED_BITS = 20,      /* of weights and prices */
     SCORE_BASE = 1 << 24, /* scores are higher-is-better and not negative */
@@ -384,9 +385,13 @@ static int64_t worth_of_several(const struct adaptive *a, const struct pack_stat
     return worth >> FIXED_BITS;
 }
 
-static int64_t worth_of(struct adaptive *a, const struct pack_state *state)
+/* Cores are rounded down: a third of the states to play out, and places that are as good. */
+static int64_t worth_of(struct adaptive *a, const struct pack_state *exact)
 {
     bool is_known = false;
+    struct pack_state rounded = *exact;
+    const struct pack_state *state = &rounded;
+    rounded.cpu_milli -= rounded.cpu_milli % CPU_STEP_MILLI;
     union memo_value *value = memo_find(&a->memo, state, &is_known);
     if (is_known)
         return value->whole;

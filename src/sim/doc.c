@@ -5,11 +5,22 @@
 #include <string.h>
 #include <yaml.h>
 
+/* A list or map that is open. */
+struct level {
+    struct doc doc;
+    VEC(struct doc) items;
+    struct doc key; /* of a map: its next value's; only the key is filled */
+    bool has_key;
+};
+
 struct reader {
     yaml_parser_t parser;
     yaml_event_t event; /* the one that is looked at */
     struct arena *arena;
     struct error *e;
+    struct level levels[DOC_DEPTH_MAX];
+    size_t depth;
+    VEC(struct doc) docs;
 };
 
 static enum err fail_at(struct error *e, size_t line, size_t column, const char *text)
@@ -76,101 +87,131 @@ static struct str scalar_text(struct reader *r)
     return str_copy(r->arena, text);
 }
 
-static enum err read_value(struct reader *r, unsigned depth, struct doc *out);
-
-static enum err read_key(struct reader *r, const struct doc *items, size_t count, struct doc *out)
+static enum err read_key(struct reader *r, struct level *level)
 {
+    struct doc *key = &level->key;
     if (r->event.type != YAML_SCALAR_EVENT || has_extras(&r->event))
         return fail_here(r, "a key has to be plain text");
-    out->key = scalar_text(r);
-    out->key_line = r->event.start_mark.line + 1;
-    out->key_column = r->event.start_mark.column + 1;
-    for (size_t i = 0; i < count; i++) {
-        if (str_eq(items[i].key, out->key))
+    *key = (struct doc){ .key = scalar_text(r),
+                         .key_line = r->event.start_mark.line + 1,
+                         .key_column = r->event.start_mark.column + 1 };
+    for (size_t i = 0; i < level->items.count; i++) {
+        if (str_eq(level->items.items[i].key, key->key))
             return fail_here(r, "the key is there already");
     }
-    return next(r);
+    level->has_key = true;
+    return ERR_OK;
 }
 
-/* Items up to the closing event, which is taken by the caller. */
-static enum err read_items(struct reader *r, unsigned depth, struct doc *out)
+/* A whole value: into what is open, or a document. Empty documents are left out. */
+static void take(struct reader *r, struct doc doc)
 {
-    VEC(struct doc) items = { 0 };
-    enum err rc = next(r);
-    yaml_event_type_t end = out->kind == DOC_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
-    while (rc == ERR_OK && r->event.type != end) {
-        struct doc item = { 0 };
-        if (out->kind == DOC_MAP)
-            rc = read_key(r, items.items, items.count, &item);
-        if (rc == ERR_OK)
-            rc = read_value(r, depth + 1, &item);
-        if (rc == ERR_OK)
-            rc = next(r);
-        if (rc == ERR_OK)
-            vec_push(&items, item);
+    if (r->depth == 0) {
+        bool is_empty = doc.kind == DOC_SCALAR && doc.text.size == 0 && !doc.is_quoted;
+        if (!is_empty)
+            vec_push(&r->docs, doc);
+        return;
     }
-    out->count = items.count;
-    if (items.count > 0)
-        out->items = (struct doc *)(void *)arena_dup(r->arena, items.items,
-                                                     items.count * sizeof(struct doc));
-    vec_done(&items);
-    return rc;
+    struct level *level = &r->levels[r->depth - 1];
+    doc.key = level->key.key;
+    doc.key_line = level->key.key_line;
+    doc.key_column = level->key.key_column;
+    level->has_key = false;
+    vec_push(&level->items, doc);
 }
 
-static enum err read_value(struct reader *r, unsigned depth, struct doc *out)
+static enum err open_level(struct reader *r, enum doc_kind kind)
 {
-    out->line = r->event.start_mark.line + 1;
-    out->column = r->event.start_mark.column + 1;
-    if (depth > DOC_DEPTH_MAX)
+    if (r->depth == DOC_DEPTH_MAX)
         return fail_here(r, "nested too deeply");
-    if (has_extras(&r->event))
-        return fail_here(r, "anchors, aliases and tags are not taken");
-    if (r->event.type == YAML_SCALAR_EVENT) {
-        out->kind = DOC_SCALAR;
-        out->text = scalar_text(r);
-        out->is_quoted = r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    r->levels[r->depth++] = (struct level){ .doc = { .kind = kind,
+                                                     .line = r->event.start_mark.line + 1,
+                                                     .column = r->event.start_mark.column + 1 } };
+    return ERR_OK;
+}
+
+static void close_level(struct reader *r)
+{
+    struct level *level = &r->levels[--r->depth];
+    struct doc doc = level->doc;
+    doc.count = level->items.count;
+    if (doc.count > 0)
+        doc.items = (struct doc *)(void *)arena_dup(r->arena, level->items.items,
+                                                    doc.count * sizeof(struct doc));
+    vec_done(&level->items);
+    take(r, doc);
+}
+
+static void take_scalar(struct reader *r)
+{
+    take(r, (struct doc){ .kind = DOC_SCALAR,
+                          .text = scalar_text(r),
+                          .is_quoted = r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE,
+                          .line = r->event.start_mark.line + 1,
+                          .column = r->event.start_mark.column + 1 });
+}
+
+/* One event inside a document. */
+static enum err read_event(struct reader *r)
+{
+    struct level *level = r->depth > 0 ? &r->levels[r->depth - 1] : NULL;
+    yaml_event_type_t type = r->event.type;
+    if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT) {
+        close_level(r);
         return ERR_OK;
     }
-    out->kind = r->event.type == YAML_MAPPING_START_EVENT ? DOC_MAP : DOC_LIST;
-    return read_items(r, depth, out);
+    if (level != NULL && level->doc.kind == DOC_MAP && !level->has_key)
+        return read_key(r, level);
+    if (has_extras(&r->event))
+        return fail_here(r, "anchors, aliases and tags are not taken");
+    if (type != YAML_SCALAR_EVENT)
+        return open_level(r, type == YAML_MAPPING_START_EVENT ? DOC_MAP : DOC_LIST);
+    take_scalar(r);
+    return ERR_OK;
 }
 
-static bool is_empty(const struct doc *doc)
+static bool is_frame(yaml_event_type_t type)
 {
-    return doc->kind == DOC_SCALAR && doc->text.size == 0 && !doc->is_quoted;
+    return type == YAML_STREAM_START_EVENT || type == YAML_DOCUMENT_START_EVENT ||
+           type == YAML_DOCUMENT_END_EVENT;
 }
 
-static enum err read_all(struct reader *r, struct doc **docs, size_t *count)
+static enum err read_all(struct reader *r)
 {
-    VEC(struct doc) found = { 0 };
-    enum err rc = next(r); /* the start of the stream */
-    while (rc == ERR_OK && (rc = next(r)) == ERR_OK && r->event.type != YAML_STREAM_END_EVENT) {
-        struct doc doc = { 0 };
-        rc = next(r);
-        if (rc == ERR_OK)
-            rc = read_value(r, 0, &doc);
-        if (rc == ERR_OK && !is_empty(&doc))
-            vec_push(&found, doc);
-        if (rc == ERR_OK)
-            rc = next(r); /* the end of the document */
+    for (;;) {
+        enum err rc = next(r);
+        if (rc != ERR_OK || r->event.type == YAML_STREAM_END_EVENT)
+            return rc;
+        if (is_frame(r->event.type))
+            continue;
+        rc = read_event(r);
+        if (rc != ERR_OK)
+            return rc;
     }
-    *count = found.count;
-    *docs = found.count == 0 ? NULL
-                             : (struct doc *)(void *)arena_dup(r->arena, found.items,
-                                                               found.count * sizeof(struct doc));
-    vec_done(&found);
-    return rc;
 }
 
 enum err doc_read(struct str text, struct arena *arena, struct doc **docs, size_t *count,
                   struct error *e)
 {
-    struct reader r = { .arena = arena, .e = e };
-    if (yaml_parser_initialize(&r.parser) != 1)
+    struct reader *r = mem_new(1, sizeof(*r));
+    r->arena = arena;
+    r->e = e;
+    if (yaml_parser_initialize(&r->parser) != 1) {
+        mem_free(r);
         return err_set(e, ERR_UNAVAILABLE, "libyaml cannot be initialised");
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text.data, text.size);
-    enum err rc = read_all(&r, docs, count);
-    yaml_event_delete(&r.event);
-    yaml_parser_delete(&r.parser);
+    }
+    yaml_parser_set_input_string(&r->parser, (const unsigned char *)text.data, text.size);
+    enum err rc = read_all(r);
+    if (rc == ERR_OK) {
+        *count = r->docs.count;
+        *docs = (struct doc *)(void *)arena_dup(arena, r->docs.items,
+                                                r->docs.count * sizeof(struct doc));
+    }
+    for (; r->depth > 0; r->depth--)
+        vec_done(&r->levels[r->depth - 1].items);
+    vec_done(&r->docs);
+    yaml_event_delete(&r->event);
+    yaml_parser_delete(&r->parser);
+    mem_free(r);
     return rc;
 }

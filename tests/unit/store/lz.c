@@ -30,8 +30,12 @@ static void make_alike(uint64_t *random, struct buf *out)
         size_t count = test_below(random, test_below(random, 10) == 0 ? 5000 : 40);
         bool is_new = out->size < 10 || test_below(random, 3) == 0;
         size_t from = is_new ? 0 : test_below(random, out->size);
-        for (size_t i = 0; i < count; i++)
-            buf_add_char(out, is_new ? (char)(uint8_t)test_random(random) : out->data[from + i]);
+        for (size_t i = 0; i < count; i++) {
+            if (is_new)
+                buf_add_char(out, (char)(uint8_t)test_random(random));
+            else
+                buf_add_char(out, out->data[from + i]);
+        }
     }
 }
 
@@ -125,7 +129,8 @@ static void damage_does_no_harm(void **state)
         struct error e = { 0 };
         make_alike(&random, &raw);
         lz_pack(buf_str(&raw), &packed);
-        packed.data[test_below(&random, packed.size)] ^= (char)(1 + test_below(&random, 255));
+        char *flipped = &packed.data[test_below(&random, packed.size)];
+        *flipped = (char)((uint8_t)*flipped ^ (uint8_t)(1 + test_below(&random, 255)));
         struct str cut = { packed.data, 1 + test_below(&random, packed.size) };
         enum err rc = lz_unpack(cut, raw.size, &out, &e);
         CHECK("refused or of the size", rc == ERR_CORRUPT || out.size == raw.size);

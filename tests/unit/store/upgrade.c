@@ -90,12 +90,15 @@ static const char before_5[] =
 
 enum { NEW_FIRST, NEW_KEY, OLD_ROW, OLD_ANSWER, OLD_RECORD };
 
+static const char old_row[] =
+    "INSERT INTO journal (sequence, type, version, at_ns, wall_ns, role, actor_tenant, "
+    "actor_token, actor_node, actor_name, request, tenant, tenant_sequence, object, "
+    "body, check_value) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+
 static const char *const texts[] = {
     [NEW_FIRST] = "SELECT first_sequence, previous_check FROM journal ORDER BY 1 LIMIT 1",
     [NEW_KEY] = "SELECT check_key FROM store_head",
-    [OLD_ROW] = "INSERT INTO journal (sequence, type, version, at_ns, wall_ns, role, actor_tenant, "
-                "actor_token, actor_node, actor_name, request, tenant, tenant_sequence, object, "
-                "body, check_value) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [OLD_ROW] = old_row,
     [OLD_ANSWER] = "INSERT INTO answers VALUES (?,?,?,?,?,?,?)",
     [OLD_RECORD] = "INSERT OR IGNORE INTO workload_records (key, body, version) VALUES (?, ?, ?)",
 };
