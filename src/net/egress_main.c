@@ -10,7 +10,8 @@
  * operator's environment names. It works by a seccomp filter that asks us about every connect(), which
  * we then do ourselves, on the program's socket and with the address that was looked at: what a name
  * leads to later, or what another thread writes over it, changes nothing. Of datagrams that carry an
- * address of their own only that is looked at; they are sent by the program.
+ * address of their own only that is looked at; they are sent by the program. What would connect by
+ * sending is refused, as kernels do that cannot: the program connects instead.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -174,8 +175,8 @@ static unsigned port_of(const struct sockaddr *address)
 
 static bool is_allowed(const struct egress *egress, const struct sockaddr *address)
 {
-    if (address->sa_family == AF_UNSPEC || address->sa_family == AF_NETLINK)
-        return true; /* undoing a connect; asking the kernel for routes */
+    if (address->sa_family == AF_NETLINK)
+        return true; /* asking the kernel for routes */
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
         return false;
     if (port_of(address) == DNS_PORT && is_among(address, egress->servers, egress->server_count))
@@ -261,7 +262,15 @@ static void do_connect(int listener, const struct seccomp_notif *asked,
         _exit(0);
 }
 
-/* True: none of the datagrams goes where it may not. */
+/* Data along with a connection that is not there yet: it would be made by the program itself. */
+static bool is_connecting(const struct seccomp_notif *asked)
+{
+    const __u64 *args = asked->data.args;
+    return ((asked->data.nr == SCMP_SYS(sendmsg) ? args[2] : args[3]) & MSG_FASTOPEN) != 0;
+}
+
+/* True: none of the datagrams goes where it may not. One of no family does not count as one that goes
+ * nowhere: IPv4 takes it for its own. */
 static bool are_names_allowed(const struct egress *egress, const struct seccomp_notif *asked)
 {
     const __u64 *args = asked->data.args;
@@ -303,14 +312,18 @@ static void answer(const struct egress *egress, int listener, struct seccomp_not
         return; /* it was interrupted, or it is gone */
     *out = (struct seccomp_notif_resp){ .id = asked->id };
     if (asked->data.nr != SCMP_SYS(connect)) {
-        bool is_good = are_names_allowed(egress, asked);
-        out->flags = is_good ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
-        out->error = is_good ? 0 : -EACCES;
+        if (is_connecting(asked))
+            out->error = -EOPNOTSUPP;
+        else if (!are_names_allowed(egress, asked))
+            out->error = -EACCES;
+        else
+            out->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
         reply(listener, out);
         return;
     }
     if (read_address(asked, asked->data.args[1], asked->data.args[2], &address) &&
-        is_allowed(egress, (const struct sockaddr *)&address)) {
+        (address.ss_family == AF_UNSPEC || /* undoes a connect */
+         is_allowed(egress, (const struct sockaddr *)&address))) {
         do_connect(listener, asked, &address, out);
         return;
     }
