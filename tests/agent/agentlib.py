@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import json
 import os
+import random
 import select
 import shutil
 import socket
@@ -41,6 +42,13 @@ def soon(condition, timeout_s=10):
         if value or time.monotonic() > end:
             return value
         pause()
+
+
+def draw_seed():
+    """$BERTH_TEST_SEED, or a new one; printed, so that a run can be repeated."""
+    value = int(os.environ.get("BERTH_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
+    print("# BERTH_TEST_SEED=%d" % value, flush=True)
+    return value
 
 
 def boot_ns():

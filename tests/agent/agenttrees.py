@@ -10,7 +10,7 @@ import tarfile
 import threading
 import time
 
-from agentlib import id_text, new_id, payload, ticket
+from agentlib import draw_seed, id_text, new_id, payload, ticket
 
 REG, DIR, SYM, LNK, CHR, BLK, FIFO = (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE,
                                       tarfile.BLKTYPE, tarfile.FIFOTYPE)
@@ -171,9 +171,7 @@ def check_size(n, volume, tap):
 
 def check_noise(n, volume, tap):
     """Streams that are cut, and bytes that are not what they were."""
-    seed = random.randrange(1 << 30)
-    print("# seed %d" % seed)
-    rng, before, unended = random.Random(seed), outside(volume), []
+    rng, before, unended = random.Random(draw_seed()), outside(volume), []
     whole = tar(("n", DIR, b""), ("n/a", REG, b"a" * 700), ("n/s", SYM, "a"), ("n/h", LNK, "n/a"),
                 ("n/" + "long" * 60, REG, b"b" * 30))
     for i in range(60):
