@@ -34,13 +34,13 @@ static int by_index(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-static json_t *sorted(struct cli *cli, json_t *by_id)
+static json_t *sorted(json_t *by_id)
 {
     const char *key;
     json_t *value;
     size_t count = 0;
     json_t *list = json_array();
-    json_t **items = arena_new(&cli->arena, json_object_size(by_id), sizeof(*items));
+    json_t **items = mem_new(json_object_size(by_id), sizeof(*items));
     json_object_foreach(by_id, key, value)
     {
         items[count++] = value;
@@ -49,15 +49,19 @@ static json_t *sorted(struct cli *cli, json_t *by_id)
         qsort(items, count, sizeof(*items), by_index);
     for (size_t i = 0; i < count; i++)
         (void)json_array_append(list, items[i]);
+    mem_free(items);
     return list;
 }
 
 /* Memory is asked first: what leaves it in between is then seen in the store. */
-enum err array_elements(struct cli *cli, struct str id, json_t **out, struct error *e)
+enum err array_elements(struct cli *cli, struct str id, enum array_depth depth, json_t **out,
+                        struct error *e)
 {
-    static const char *const queries[] = { "", "&history=true" };
+    static const char *const queries[] = {
+        [ARRAY_IN_MEMORY] = "", [ARRAY_WHOLE] = "&history=true"
+    };
     AUTO(json) json_t *by_id = json_object();
-    for (size_t q = 0; q < COUNT_OF(queries); q++) {
+    for (size_t q = 0; q <= (size_t)depth; q++) {
         AUTO(json) json_t *items = NULL;
         const char *target = arena_format(&cli->arena, "/v1/workloads?limit=1000&array=%.*s%s",
                                           STR_ARG(id), queries[q]);
@@ -70,9 +74,9 @@ enum err array_elements(struct cli *cli, struct str id, json_t **out, struct err
                 (void)json_object_set(by_id, text_of(item, "id"), item);
         }
     }
-    if (json_object_size(by_id) == 0)
+    if (json_object_size(by_id) == 0 && depth == ARRAY_WHOLE)
         return err_set(e, ERR_NOT_FOUND, "there is no array \"%.*s\"", STR_ARG(id));
-    *out = sorted(cli, by_id);
+    *out = sorted(by_id);
     return ERR_OK;
 }
 
@@ -98,7 +102,7 @@ static json_t *states_of(const json_t *elements)
 enum err array_summary(struct cli *cli, struct str id, json_t **out, struct error *e)
 {
     AUTO(json) json_t *elements = NULL;
-    enum err rc = array_elements(cli, id, &elements, e);
+    enum err rc = array_elements(cli, id, ARRAY_WHOLE, &elements, e);
     if (rc != ERR_OK)
         return rc;
     const json_t *first = json_array_get(elements, 0);
@@ -115,18 +119,22 @@ enum err array_summary(struct cli *cli, struct str id, json_t **out, struct erro
 }
 
 /* What each verb changes; the others leave an element as it is. */
-static bool acts_on(const char *verb, const char *state)
+static bool acts_on(const char *verb, const char *name)
 {
-    static const char *const rows[][3] = {
-        { "hold", "queued", "provisioning" },
-        { "release", "held", "held" },
-        { "requeue", "starting", "running" },
+    static const struct {
+        const char *verb;
+        enum workload_state one, other;
+    } rows[] = {
+        { "hold", WL_QUEUED, WL_PROVISIONING },
+        { "release", WL_HELD, WL_HELD },
+        { "requeue", WL_STARTING, WL_RUNNING },
     };
+    enum workload_state state = cli_state(name);
     if (strcmp(verb, "cancel") == 0)
-        return !cli_state_is_final(state);
+        return !workload_state_is_final(state);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        if (strcmp(rows[i][0], verb) == 0)
-            return strcmp(rows[i][1], state) == 0 || strcmp(rows[i][2], state) == 0;
+        if (strcmp(rows[i].verb, verb) == 0)
+            return state == rows[i].one || state == rows[i].other;
     }
     return false;
 }
@@ -135,7 +143,7 @@ enum err array_count_for(struct cli *cli, struct str id, const char *verb, json_
                          struct error *e)
 {
     AUTO(json) json_t *elements = NULL;
-    enum err rc = array_elements(cli, id, &elements, e);
+    enum err rc = array_elements(cli, id, ARRAY_WHOLE, &elements, e);
     if (rc != ERR_OK)
         return rc;
     *count = 0;
@@ -164,7 +172,7 @@ static json_t *row_for(json_t *rows, const json_t *element)
 enum err array_explain(struct cli *cli, struct str id, json_t *rows, struct error *e)
 {
     AUTO(json) json_t *elements = NULL;
-    enum err rc = array_elements(cli, id, &elements, e);
+    enum err rc = array_elements(cli, id, ARRAY_WHOLE, &elements, e);
     if (rc != ERR_OK)
         return rc;
     for (size_t i = 0; i < json_array_size(elements); i++) {

@@ -10,9 +10,12 @@ extern const size_t array_column_count;
 extern const struct cli_column array_explain_columns[];
 extern const size_t array_explain_column_count;
 
-/* All elements by their index, ended ones that only the store has too. ERR_NOT_FOUND: there are none. *out is the
- * caller's. */
-enum err array_elements(struct cli *cli, struct str id, json_t **out, struct error *e) MUST_CHECK;
+/* Elements that ended a while ago have left the controller's memory and are only in its store. */
+enum array_depth { ARRAY_IN_MEMORY, ARRAY_WHOLE };
+
+/* The elements by their index. ERR_NOT_FOUND: ARRAY_WHOLE has none. *out is the caller's. */
+enum err array_elements(struct cli *cli, struct str id, enum array_depth depth, json_t **out,
+                        struct error *e) MUST_CHECK;
 
 /* One object: name, project, how many elements there are and in which states. *out is the caller's. */
 enum err array_summary(struct cli *cli, struct str id, json_t **out, struct error *e) MUST_CHECK;

@@ -160,7 +160,6 @@ static const struct cli_option submit_options[] = {
     MIB("memory", 'm', "memory_mib", "memory per member"),
     MIB("shm", 0, "shm_mib", "size of /dev/shm"),
     NUMBER("members", 'N', NULL, "of a gang: they start together"),
-    NUMBER("members-min", 0, "members_min", "of an elastic gang"),
     NUMBER("count", 0, NULL, "an array of that many workloads; BERTH_ARRAY_INDEX tells them apart"),
     NUMBER("priority", 0, NULL, "inside the project, 0 to 1000; default 50"),
     SPAN("time-limit", 't', "time_limit_s", "of each attempt"),
@@ -266,7 +265,6 @@ static const struct cli_option class_options[] = {
 };
 static const struct cli_option pool_options[] = {
     TEXT("class", 'c', NULL, "NAME", "of its devices"),
-    TEXT("site", 0, NULL, "KIND", "native (default), slurm, pbs, kubernetes, cloud"),
 };
 static const struct cli_option profile_options[] = {
     TEXT("description", 'd', NULL, "TEXT", "for people"),
@@ -329,7 +327,6 @@ static const struct cli_option settings_options[] = {
     SPAN("min-runtime", 0, "min_runtime_s", "that borrowed work is left in peace by claims above quota"),
     SPAN("min-runtime-in-quota", 0, "min_runtime_in_quota_s", "and by claims within quota"),
     SPAN("start-timeout", 0, "start_timeout_s", "from grant to running"),
-    SPAN("gang-repair", 0, "gang_repair_s", "for lost members of a gang to be replaced"),
     SPAN("lost-after", 0, "lost_after_s", "without contact, until a node is declared lost"),
     SPAN("unknown-after", 0, "unknown_after_s", "without contact, until a node gets no new work"),
     SPAN("backoff-base", 0, "backoff_base_s", "the n-th failure waits base times 2 to the n"),
@@ -338,7 +335,7 @@ static const struct cli_option settings_options[] = {
     NUMBER("ended-keep-count", 0, "ended_keep_count", "and at most so many"),
     MIB("device-reserve", 0, "device_reserve_mib", "memory of a device that no fraction gets"),
     TEXT("reclaim-to", 0, "reclaim_to", "WHAT", "quota or fair_share"),
-    TEXT("placement", 0, NULL, "NAME", "first_fit or best_fit"),
+    TEXT("placement", 0, NULL, "NAME", "first_fit, the only one so far"),
 };
 static const struct cli_option apply_options[] = {
     LOCAL("file", 'f', "FILE", "manifests, several documents a file; `-` for standard input"),
@@ -538,7 +535,7 @@ COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest fir
 COMMAND settings_show = { "settings", "show", .summary = "settings of the installation", .method = "GET", .path = "/v1/settings",
     .examples = "  berth settings show -o yaml" };
 COMMAND settings_set = { "settings", "set", .summary = "change settings; what is not named stays", OPTIONS(settings_options), .method = "PATCH", .path = "/v1/settings",
-    .examples = "  berth settings set --lost-after 5m --placement best_fit\n"
+    .examples = "  berth settings set --lost-after 5m --reclaim-to fair_share\n"
                 "  berth settings set --ended-keep 2h --ended-keep-count 50000" };
 /* clang-format on */
 

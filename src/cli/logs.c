@@ -116,7 +116,7 @@ static enum err logs_of_array(struct cli *cli, struct str id, struct error *e)
         return err_set(e, ERR_INVALID,
                        "--follow: %.*s is an array; name one of its elements, such as NAME.0",
                        STR_ARG(id));
-    enum err rc = array_elements(cli, id, &elements, e);
+    enum err rc = array_elements(cli, id, ARRAY_WHOLE, &elements, e);
     for (size_t i = 0; i < json_array_size(elements) && rc == ERR_OK; i++) {
         const json_t *element = json_array_get(elements, i);
         struct str one = str_of(json_string_value(json_object_get(element, "id")));

@@ -3,6 +3,7 @@
 #define CLI_SPECIAL_H
 
 #include "cli/cli.h"
+#include "model/kinds.h"
 
 enum cli_exit run_submit(struct cli *cli);
 enum cli_exit run_logs(struct cli *cli);
@@ -29,8 +30,10 @@ enum cli_exit run_credential_set(struct cli *cli);
 /* dry_run.c: what a command with `look` would do. */
 enum cli_exit run_dry(struct cli *cli);
 
+/* wait.c: the state of that name; WL_NONE of one that this version does not know. */
+enum workload_state cli_state(const char *name);
 /* wait.c: does a workload's state say that it has ended? */
-bool cli_state_is_final(const char *state);
+bool cli_state_is_final(const char *name);
 /* wait.c: waits for all ids, and says why they wait; *failed counts those that did not succeed. `deadline_s` 0: for ever. */
 enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int64_t deadline_s,
                        size_t *failed, struct error *e) MUST_CHECK;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/id.h"
+#include "cli/array.h"
 #include "cli/guess.h"
 #include "cli/safe.h"
 #include "cli/special.h"
@@ -36,24 +37,22 @@ struct pauses {
     int next_ms;
 };
 
-bool cli_state_is_final(const char *state)
+enum workload_state cli_state(const char *name)
 {
-    static const char *const finals[] = { "succeeded", "failed", "cancelled", "timed_out" };
-    for (size_t i = 0; i < COUNT_OF(finals); i++) {
-        if (strcmp(state, finals[i]) == 0)
-            return true;
-    }
-    return false;
+    unsigned state = WL_NONE;
+    return enum_parse(&workload_state_names, str_of(name), &state) ? (enum workload_state)state
+                                                                   : WL_NONE;
 }
 
-static bool is_waiting(const char *state)
+bool cli_state_is_final(const char *name)
 {
-    static const char *const waiting[] = { "held", "queued", "provisioning" };
-    for (size_t i = 0; i < COUNT_OF(waiting); i++) {
-        if (strcmp(state, waiting[i]) == 0)
-            return true;
-    }
-    return false;
+    return workload_state_is_final(cli_state(name));
+}
+
+static bool is_waiting(const char *name)
+{
+    enum workload_state state = cli_state(name);
+    return state == WL_HELD || state == WL_QUEUED || state == WL_PROVISIONING;
 }
 
 static struct pauses pauses_begin(void)
@@ -130,8 +129,8 @@ static void element_add(struct waited *waited, struct elements *elements, const 
     waited->is_good = waited->is_good && state != NULL && strcmp(state, "succeeded") == 0;
     if (state == NULL || !is_waiting(state))
         return;
-    elements->waiting++;
-    elements->first_waiting = item;
+    if (elements->waiting++ == 0)
+        elements->first_waiting = item;
 }
 
 static const char *elements_text(struct cli *cli, const struct waited *before,
@@ -145,47 +144,41 @@ static const char *elements_text(struct cli *cli, const struct waited *before,
                         elements->waiting, elements->count);
 }
 
-/* What a list of an array's elements tells; `query` says which list. */
-static enum err look_at_elements(struct cli *cli, const char *query, struct waited *waited,
-                                 const char **news, size_t *count, struct error *e)
+/* What the elements of an array tell, those in memory or all. */
+static enum err look_at_elements(struct cli *cli, enum array_depth depth, struct waited *waited,
+                                 const char **news, struct error *e)
 {
     AUTO(json) json_t *items = NULL;
-    const char *target = arena_format(&cli->arena, "/v1/workloads?limit=1000&array=%.*s%s",
-                                      STR_ARG(waited->id), query);
-    enum err rc = cli_list(cli, target, &items, e);
-    if (rc != ERR_OK)
-        return rc;
-    struct elements elements = { 0 };
-    for (size_t i = 0; i < json_array_size(items); i++)
-        element_add(waited, &elements, json_array_get(items, i));
-    waited->has_begun = waited->has_begun && elements.waiting == 0;
-    *news = elements_text(cli, waited, &elements);
-    *count += elements.count;
-    return ERR_OK;
-}
-
-/* All elements of an array are over, and whether all of them succeeded. Those that ended a while ago
- * have left the controller's memory and are only in its store. Memory is asked first: what leaves it
- * in between is then seen in the store. */
-static enum err look_at_array(struct cli *cli, struct waited *waited, const char **news,
-                              struct error *e)
-{
     struct waited found = { .id = waited->id,
                             .is_over = true,
                             .is_good = true,
                             .has_begun = true,
                             .state = "",
                             .told = waited->told };
-    size_t count = 0;
-    enum err rc = look_at_elements(cli, "", &found, news, &count, e);
-    if (rc == ERR_OK && found.is_over)
-        rc = look_at_elements(cli, "&history=true", &found, news, &count, e);
+    enum err rc = array_elements(cli, waited->id, depth, &items, e);
     if (rc != ERR_OK)
         return rc;
-    if (count == 0)
-        return err_set(e, ERR_NOT_FOUND, "no such array: %.*s", STR_ARG(waited->id));
+    struct elements elements = { 0 };
+    for (size_t i = 0; i < json_array_size(items); i++)
+        element_add(&found, &elements, json_array_get(items, i));
+    found.has_begun = elements.waiting == 0;
+    *news = elements_text(cli, &found, &elements);
     *waited = found;
     return ERR_OK;
+}
+
+/* All elements of an array are over, and whether all of them succeeded. As long as some in memory are
+ * not, the store has nothing to say. */
+static enum err look_at_array(struct cli *cli, struct waited *waited, const char **news,
+                              struct error *e)
+{
+    struct waited found = *waited;
+    enum err rc = look_at_elements(cli, ARRAY_IN_MEMORY, &found, news, e);
+    if (rc == ERR_OK && found.is_over)
+        rc = look_at_elements(cli, ARRAY_WHOLE, &found, news, e);
+    if (rc == ERR_OK)
+        *waited = found;
+    return rc;
 }
 
 static void tell_failures(const struct cli *cli, const struct waited *waited, size_t count)

@@ -37,8 +37,6 @@ struct setting {
 enum { DAY_S = 24 * 3600, YEAR_S = 366 * DAY_S };
 
 /* clang-format off */
-enum { GANG_REPAIR_S = 60 };
-
 static const struct setting settings[] = {
     SETTING(grace_s, 0, 900),
     SETTING(kill_confirm_s, 1, 3600),
@@ -47,7 +45,6 @@ static const struct setting settings[] = {
     SETTING(start_timeout_s, 1, DAY_S),
     SETTING(lost_after_s, 5, DAY_S),
     SETTING(unknown_after_s, 1, DAY_S),
-    SETTING(gang_repair_s, 0, DAY_S),
     SETTING(device_reserve_mib, 0, INT64_C(1) << 20),
     SETTING(backoff_base_s, 0, DAY_S),
     SETTING(backoff_max_s, 0, DAY_S),
@@ -78,11 +75,6 @@ static enum err settings_merge(const struct settings_record *given, struct setti
         return err_field(e, "lost_after_s", "lost_after_s must be more than unknown_after_s (%lld)",
                          (long long)next->unknown_after_s);
     next->reclaim_to = wanted.reclaim_to;
-    if (wanted.gang_repair_s != UNSET && wanted.gang_repair_s != GANG_REPAIR_S)
-        return err_field(e, "gang_repair_s",
-                         "gang_repair_s: a gang that loses a member is requeued at once; only %d, "
-                         "which has no effect, is supported",
-                         GANG_REPAIR_S);
     if (wanted.placement != PLACE_FIRST_FIT)
         return err_field(e, "placement", "placement: only \"first_fit\" is supported");
     return ERR_OK;

@@ -168,7 +168,7 @@ struct settings_record {
     int64_t start_timeout_s;        /* 300 */
     int64_t lost_after_s;           /* 120 */
     int64_t unknown_after_s;        /* 15 */
-    int64_t gang_repair_s;          /* 60 */
+    int64_t gang_repair_s;          /* 60; kept for old journals, nothing reads it */
     int64_t device_reserve_mib;     /* 0 */
     int64_t backoff_base_s;         /* 60: the n-th own failure waits base * 2^n */
     int64_t backoff_max_s;          /* 3600 */

@@ -114,6 +114,8 @@ static const struct field drain_fields[] = {
     FIELD_AS(sim_event, "deadline", deadline_s, SPAN),
 };
 
+enum { GANG_REPAIR_S = 60 }; /* scenarios may say it; nothing waits for it */
+
 static const struct field setting_fields[] = {
     FIELD(settings_record, grace_s, INT),
     FIELD(settings_record, kill_confirm_s, INT),
@@ -166,16 +168,20 @@ static enum err read_settings(const struct doc *map, struct arena *arena,
 {
     enum err rc = fields_read(map, setting_fields, COUNT_OF(setting_fields), arena, out, e);
     out->ended_keep_s = out->ended_keep_count = UNSET;
+    if (rc == ERR_OK && out->gang_repair_s != UNSET && out->gang_repair_s != GANG_REPAIR_S)
+        return doc_error(doc_get(map, "gang_repair_s"), e,
+                         "gang_repair_s: only %d, the default, which has no effect; a gang that "
+                         "loses a member is requeued at once",
+                         GANG_REPAIR_S);
     const struct doc *reclaim_to = rc == ERR_OK ? doc_get(map, "reclaim_to") : NULL;
     const struct doc *placement = rc == ERR_OK ? doc_get(map, "placement") : NULL;
     unsigned value = 0;
     if (reclaim_to != NULL && !enum_parse(&reclaim_to_names, reclaim_to->text, &value))
         return doc_error(reclaim_to, e, "reclaim_to: expected quota or fair_share");
     out->reclaim_to = reclaim_to != NULL ? (enum reclaim_to)value : RECLAIM_TO_QUOTA;
-    value = 0;
-    if (placement != NULL && !enum_parse(&placement_names, placement->text, &value))
-        return doc_error(placement, e, "placement: no policy of that name");
-    out->placement = placement != NULL ? (enum placement)value : PLACE_FIRST_FIT;
+    if (placement != NULL && !str_is(placement->text, enum_name(&placement_names, PLACE_FIRST_FIT)))
+        return doc_error(placement, e, "placement: only first_fit so far");
+    out->placement = PLACE_FIRST_FIT;
     return rc;
 }
 

@@ -58,7 +58,7 @@ static const struct field pool_view_fields[] = {
     { F(ID, id), .id_kind = ID_POOL },
     { F(STR, name) },
     { F_AS("class", STR, class_name) },
-    { F(ENUM, site), .names = &site_kind_names },
+    { F(ENUM, site), .names = &site_kind_names, .max = SITE_NATIVE + 1 },
     { F(I64, node_count) },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };
@@ -173,7 +173,7 @@ static const struct field workload_view_fields[] = {
     { F(STR, project) },
     { F(STR, tenant) },
     { F(STR, user) },
-    { F(ENUM, kind), .names = &workload_kind_names },
+    { F(ENUM, kind), .names = &workload_kind_names, .max = KIND_JOB + 1 },
     { F(ENUM, state), .names = &workload_state_names },
     { F(ENUM, cause), .names = &cause_names, .doc = "why it is in this state" },
     { F(STR, detail), .flags = FIELD_SPARSE, .doc = "the numbers behind it" },
@@ -433,14 +433,13 @@ static const struct field settings_view_fields[] = {
     { F(I64, start_timeout_s) },
     { F(I64, lost_after_s) },
     { F(I64, unknown_after_s) },
-    { F(I64, gang_repair_s) },
     { F(I64, device_reserve_mib) },
     { F(I64, backoff_base_s) },
     { F(I64, backoff_max_s) },
     { F(I64, ended_keep_s) },
     { F(I64, ended_keep_count) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
-    { F(ENUM, placement), .names = &placement_names },
+    { F(ENUM, placement), .names = &placement_names, .max = PLACE_FIRST_FIT + 1 },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema settings_view_schema =

@@ -69,6 +69,13 @@ struct field {
     const char *doc; /* one line for the OpenAPI document; may be NULL */
 };
 
+/* How many names a FIELD_ENUM takes, of the first: all, or `max`. What is not there yet is neither
+ * accepted nor described. */
+static inline size_t field_name_count(const struct field *field)
+{
+    return field->max > 0 ? (size_t)field->max : field->names->count;
+}
+
 struct schema {
     const char *name; /* "Workload": its name in the OpenAPI document */
     const char *doc;

@@ -56,12 +56,14 @@ static void put_id(const struct describer *d, const struct field *field)
     put_pattern(d, prefix, ID_DIGITS, "0-9a-hjkmnp-tv-z");
 }
 
-static void put_names(const struct describer *d, const struct enum_names *names)
+static void put_names(const struct describer *d, const struct field *field)
 {
+    const struct enum_names *names = field->names;
+
     json_put_text(d->w, "type", "string");
     json_key(d->w, "enum");
     json_begin_array(d->w);
-    for (unsigned i = 0; i < names->count; i++)
+    for (unsigned i = 0; i < field_name_count(field); i++)
         if (*enum_name(names, i) != '\0')
             json_add_text(d->w, enum_name(names, i));
     json_end_array(d->w);
@@ -134,7 +136,7 @@ static void put_type(const struct describer *d, const struct field *field)
         json_put_text(d->w, "type", "boolean");
         break;
     case FIELD_ENUM:
-        put_names(d, field->names);
+        put_names(d, field);
         break;
     case FIELD_DIGEST:
     case FIELD_BYTES:

@@ -152,7 +152,7 @@ static enum err refuse_name(const struct decoder *d, const struct path *path,
 {
     AUTO(buf) struct buf list = { 0 };
 
-    for (size_t i = 0; i < field->names->count; i++) {
+    for (size_t i = 0; i < field_name_count(field); i++) {
         const char *name = field->names->names[i];
         if (name != NULL && name[0] != '\0')
             buf_format(&list, "%s%s", list.size > 0 ? ", " : "", name);
@@ -168,7 +168,7 @@ static enum err read_enum(const struct decoder *d, const struct path *path,
     enum err rc = read_text(d, &text);
     if (rc != ERR_OK)
         return rc;
-    if (!enum_parse(field->names, text, &value))
+    if (!enum_parse(field->names, text, &value) || value >= field_name_count(field))
         return refuse_name(d, path, field);
     if (field->size == sizeof(int64_t))
         *(int64_t *)out = (int64_t)value;

@@ -43,7 +43,7 @@ static const struct schema dependency_spec_schema =
 static const struct field workload_fields[] = {
     { F(STR, name), .max = NAME_MAX_BYTES, .doc = "default: made from the command" },
     { F(STR, project), .max = PROJECT_MAX, .flags = FIELD_REQUIRED, .doc = "path or id" },
-    { F(STR, kind), .max = NAME_MAX_BYTES, .doc = "job" },
+    { F(STR, kind), .max = NAME_MAX_BYTES, .doc = "always job" },
     { F(STR, profile), .max = NAME_MAX_BYTES,
       .doc = "gives the request, unless a field here overrides it" },
     { F(STR, image), .max = REFERENCE_MAX, .doc = "name of an image" },
@@ -68,7 +68,7 @@ static const struct field workload_fields[] = {
     { OPTIONAL(I64, memory_mib, 0, MIB_MAX) },
     { OPTIONAL(I64, shm_mib, 0, MIB_MAX), .doc = "size of /dev/shm, within memory_mib" },
     { OPTIONAL(I64, members, 1, MEMBERS_MAX), .doc = "of a gang; they start together" },
-    { OPTIONAL(I64, members_min, 1, MEMBERS_MAX) },
+    { OPTIONAL(I64, members_min, 1, MEMBERS_MAX), .doc = "the same as members, or left out" },
     { OPTIONAL(I64, priority, 0, 1000), .doc = "inside of the project; default 50" },
     { OPTIONAL(I64, time_limit_s, 0, SECONDS_MAX), .doc = "of each attempt; 0: none" },
     { OPTIONAL(I64, grace_s, 0, 86400), .doc = "between TERM and KILL" },
@@ -116,7 +116,10 @@ static const struct field class_fields[] = {
     { F(STR, vendor), .max = NAME_MAX_BYTES },
     { OPTIONAL(ENUM, kind, 0, 0), .names = &class_kind_names },
     { OPTIONAL(I64, memory_mib, 0, MIB_MAX), .doc = "of one device" },
-    { OPTIONAL(ENUM, slicing, 0, 0), .names = &slicing_names },
+    { OPTIONAL(ENUM, slicing, 0, 0), .names = &slicing_names,
+      .doc = "of parts of a device: mig (partitions of hardware) lets several tenants have some; "
+             "policed "
+             "and cooperative, which mean the same so far, one tenant at a time" },
     { OPTIONAL(I64, price_micros_per_hour, 0, MICROS_MAX),
       .doc = "of a whole device or core, in millionths of the currency" },
 };
@@ -127,7 +130,8 @@ const struct schema class_spec_schema = SCHEMA("ClassSpec", class_fields, "what 
 static const struct field pool_fields[] = {
     { F(STR, name), .max = NAME_MAX_BYTES },
     { F_AS("class", STR, class_name), .max = NAME_MAX_BYTES },
-    { OPTIONAL(ENUM, site, 0, 0), .names = &site_kind_names },
+    { OPTIONAL(ENUM, site, 0, SITE_NATIVE + 1), .names = &site_kind_names,
+      .doc = "nodes that run berth-agent" },
 };
 const struct schema pool_spec_schema =
     SCHEMA("PoolSpec", pool_fields, "nodes of one class on one site");
@@ -200,22 +204,24 @@ const struct schema credential_spec_schema =
 static const struct field settings_fields[] = {
     { OPTIONAL(I64, grace_s, 0, 900), .doc = "between TERM and KILL" },
     { OPTIONAL(I64, kill_confirm_s, 1, 3600), .doc = "for a killed process to be gone" },
-    { OPTIONAL(I64, min_runtime_s, 0, DAY_S), .doc = "that borrowed work is left in peace" },
-    { OPTIONAL(I64, min_runtime_in_quota_s, 0, DAY_S) },
+    { OPTIONAL(I64, min_runtime_s, 0, DAY_S),
+      .doc = "that work is left in peace by claims beyond a quota, and by more urgent work" },
+    { OPTIONAL(I64, min_runtime_in_quota_s, 0, DAY_S),
+      .doc = "that borrowed work is left in peace by claims within a quota" },
     { OPTIONAL(I64, start_timeout_s, 1, DAY_S) },
     { OPTIONAL(I64, lost_after_s, 5, DAY_S),
       .doc = "without contact, until a node is declared lost" },
     { OPTIONAL(I64, unknown_after_s, 1, DAY_S),
       .doc = "without contact, until a node gets no new work" },
-    { OPTIONAL(I64, gang_repair_s, 0, DAY_S) },
     { OPTIONAL(I64, device_reserve_mib, 0, INT64_C(1) << 20) },
     { OPTIONAL(I64, backoff_base_s, 0, DAY_S),
       .doc = "the n-th failure waits base times 2 to the n" },
     { OPTIONAL(I64, backoff_max_s, 0, DAY_S) },
     { OPTIONAL(I64, ended_keep_s, 0, 366 * DAY_S), .doc = "how long ended work stays in memory" },
     { OPTIONAL(I64, ended_keep_count, 0, 10000000) },
-    { F(ENUM, reclaim_to), .names = &reclaim_to_names },
-    { F(ENUM, placement), .names = &placement_names },
+    { F(ENUM, reclaim_to), .names = &reclaim_to_names,
+      .doc = "how far work above a quota is stopped for others" },
+    { F(ENUM, placement), .names = &placement_names, .max = PLACE_FIRST_FIT + 1 },
 };
 const struct schema settings_spec_schema =
     SCHEMA("SettingsSpec", settings_fields, "settings to change; the others stay");

@@ -341,7 +341,7 @@ static void settings_have_bounds(void **state)
     CHECK("how far reclaim goes", lab_do(&lab, &command) == ERR_OK &&
                                       lab.state->settings.reclaim_to == RECLAIM_TO_FAIR_SHARE);
     command.settings = lab_no_settings();
-    command.settings.gang_repair_s = 5;
+    command.settings.placement = PLACE_BEST_FIT;
     CHECK("not yet", lab_do(&lab, &command) == ERR_INVALID);
     command.settings = lab_no_settings();
     command.settings.backoff_base_s = 5;

@@ -711,7 +711,6 @@ struct settings_record lab_no_settings(void)
         .start_timeout_s = UNSET,
         .lost_after_s = UNSET,
         .unknown_after_s = UNSET,
-        .gang_repair_s = UNSET,
         .device_reserve_mib = UNSET,
         .backoff_base_s = UNSET,
         .backoff_max_s = UNSET,

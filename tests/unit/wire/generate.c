@@ -67,7 +67,7 @@ static void random_enum(uint64_t *seed, const struct field *field, void *at)
     unsigned value;
 
     do
-        value = (unsigned)test_below(seed, field->names->count);
+        value = (unsigned)test_below(seed, field_name_count(field));
     while (*enum_name(field->names, value) == '\0');
     if (field->size == sizeof(int64_t))
         *(int64_t *)at = value;

@@ -117,6 +117,7 @@ static void check_rows(const struct schema *schema, bool is_complete, void *arg)
         size_t size = size_of_kind(field);
         CHECK(field->name, size == 0 || size == field->size);
         CHECK(field->name, (field->kind == FIELD_ENUM) == (field->names != NULL));
+        CHECK(field->name, field->names == NULL || field_name_count(field) <= field->names->count);
         CHECK(field->name, (field->flags & FIELD_UNSET) == 0 || field->size == sizeof(int64_t));
         CHECK(field->name, field->min <= field->max || field->max == 0);
         for (size_t j = 0; j < i; j++)

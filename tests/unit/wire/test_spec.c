@@ -74,6 +74,12 @@ static const struct refusal {
     { "no password", &credential_spec_schema, "{\"registry\":\"r\",\"username\":\"u\"}",
       "password" },
     { "a setting", &settings_spec_schema, "{\"grace_s\":901}", "grace_s" },
+    { "a setting without effect", &settings_spec_schema, "{\"gang_repair_s\":60}",
+      "gang_repair_s" },
+    { "a policy that is not there yet", &settings_spec_schema, "{\"placement\":\"best_fit\"}",
+      "placement" },
+    { "a site that is not there yet", &pool_spec_schema, "{\"name\":\"p\",\"site\":\"slurm\"}",
+      "site" },
     { "what only the server sets", &settings_spec_schema, "{\"version\":1}", "version" },
     { "what acts", &target_spec_schema, "{\"index\":1}", "index" },
 };
