@@ -1,7 +1,8 @@
 /*
  * berthd_without_store.c - berthd itself, except that an append to the store keeps nothing and
- * succeeds: "the same request without a store" of bench/submits. Decisions, state, scheduling, batches, the
- * hand-over to a worker and answers are all as they are. It forgets everything when it ends.
+ * succeeds: "the same request without a store" of bench/submits. Decisions, state,
+ * scheduling, batches, the hand-over to a worker and answers are all as they are. It
+ * forgets everything when it ends.
  */
 #include "store/sqlite_store.h"
 

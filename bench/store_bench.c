@@ -1,7 +1,7 @@
 /*
- * store_bench.c - how fast the SQLite store is on this disk: commits of several sizes as a multiple of
- * the disk's own fdatasync rate in the same run, then a long history (a million ended workloads unless
- * told otherwise), and what it does to opening, appending, listing and trimming.
+ * store_bench.c - how fast the SQLite store is on this disk: commits of several sizes as a multiple
+ * of the disk's own fdatasync rate in the same run, then a long history (a million ended workloads
+ * unless told otherwise), and what it does to opening, appending, listing and trimming.
  *
  *     store_bench DIRECTORY [WORKLOADS]
  */
@@ -32,7 +32,7 @@ static double seconds_since(struct mono start)
     return (double)(clock_monotonic().ns - start.ns) / (double)NS_PER_S;
 }
 
-/* ---- a life of workloads: each is submitted, granted, started, run, ended, billed, forgotten ---- */
+/* ---- a life of workloads: each is submitted, granted, started, run, ended, billed, forgotten - */
 
 struct life {
     struct id tenant, project, node;
@@ -172,7 +172,7 @@ static void append(struct store *store, struct life *life, size_t count)
     mem_free(stored);
 }
 
-/* ---- measuring -------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static double samples[SAMPLES_MAX];
 

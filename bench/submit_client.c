@@ -1,11 +1,12 @@
 /*
- * submit_client.c - many clients that submit over the local socket, each its next request when the last
- * one is answered. Prints one JSON line: requests, seconds, latencies, the clients' own CPU time.
+ * submit_client.c - many clients that submit over the local socket, each its next request
+ * when the last one is answered. Prints one JSON line: requests, seconds, latencies, the
+ * clients' own CPU time.
  *
  *     submit_client SOCKET BODY-FILE CLIENTS SECONDS [STATUS]
  *
- * STATUS is the answer that counts as success (201). Written on bare sockets, so that the clients take as
- * little as possible of the processors that they share with the controller.
+ * STATUS is the answer that counts as success (201). Written on bare sockets, so that the clients
+ * take as little as possible of the processors that they share with the controller.
  */
 #include <errno.h>
 #include <stdio.h>

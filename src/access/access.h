@@ -1,9 +1,9 @@
 /*
  * access.h - who may do what: one table of permission and role.
  *
- * Two roles of people for now: admins run the installation, members work inside their tenant. What a
- * member may not do anywhere is refused as not permitted; what it may do in its own tenant only is,
- * elsewhere, answered exactly as if the object were absent - that is the caller's part.
+ * Two roles of people for now: admins run the installation, members work inside their tenant. What
+ * a member may not do anywhere is refused as not permitted; what it may do in its own tenant only
+ * is, elsewhere, answered exactly as if the object were absent - that is the caller's part.
  */
 #ifndef ACCESS_ACCESS_H
 #define ACCESS_ACCESS_H

@@ -273,7 +273,8 @@ void desired_keep_payload(struct agentd *agentd, struct str bytes);
 struct wanted *desired_wanted(const struct agentd *agentd, struct id allocation, uint32_t attempt);
 /* It will never start: the controller hears why and decides what is next. */
 void desired_refuse(struct agentd *agentd, struct wanted *wanted, const char *why);
-/* Something is short: it is tried again, later each time. The controller hears what it waits for. */
+/* Something is short: it is tried again, later each time. The controller hears what it
+ * waits for. */
 void desired_put_off(struct agentd *agentd, struct wanted *wanted, const char *why);
 /* Looks again at what each grant without an attempt still lacks. */
 void desired_refresh(struct agentd *agentd);
@@ -322,7 +323,8 @@ MUST_CHECK enum err peer_listen(struct agentd *agentd, struct error *e);
 /* Sends or queues; takes over the descriptors of `fds` (may be NULL). Dropped without a peer. */
 void peer_send(struct agentd *agentd, enum ipc_tag tag, void *message, struct fd_pass *fds);
 void peer_flush(struct agentd *agentd); /* everything that has changed, as far as there is room */
-/* Marks the connection as over: nothing is sent any more. peer_reap closes it, outside of handlers. */
+/* Marks the connection as over: nothing is sent any more. peer_reap closes it, outside of
+ * handlers. */
 void peer_drop(struct agentd *agentd, const char *why);
 void peer_hello(struct agentd *agentd); /* who we are, again */
 void peer_reap(struct agentd *agentd);

@@ -183,7 +183,8 @@ static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const
     return rc == ERR_OK ? agentd_watch_child(agentd, &attempt->shim, process.pidfd, e) : rc;
 }
 
-/* A shim was killed, or the node went down: end what it may have left before saying that it is over. */
+/* A shim was killed, or the node went down: end what it may have left before saying that
+ * it is over. */
 static void begin_clean(struct agentd *agentd, struct attempt *attempt)
 {
     struct error e = { 0 };
@@ -560,9 +561,9 @@ static bool is_past(struct mono since, int64_t seconds)
 }
 
 /*
- * Whoever waits for a shim waits for a process, which may be stopped, traced or lost in the kernel. One
- * that has not even signed for its attempt is replaced: nothing of it has run. One that does not begin to
- * stop is killed, and what it left is cleaned up.
+ * Whoever waits for a shim waits for a process, which may be stopped, traced or lost in the kernel.
+ * One that has not even signed for its attempt is replaced: nothing of it has run. One that does
+ * not begin to stop is killed, and what it left is cleaned up.
  */
 static void look_at_shim(struct agentd *agentd, struct attempt *attempt)
 {

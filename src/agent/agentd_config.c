@@ -279,8 +279,8 @@ static enum err write_spec(const struct agentd *agentd, const struct wanted *wan
     return rc == ERR_OK ? attempt_write_spec(dirs, &spec, payload, e) : rc;
 }
 
-/* What an earlier try has left, which could not be removed then. Never what a shim has signed for. Says
- * only that it cannot look now; whatever else is wrong, making it anew tells. */
+/* What an earlier try has left, which could not be removed then. Never what a shim has signed for.
+ * Says only that it cannot look now; whatever else is wrong, making it anew tells. */
 static enum err remove_leftover(const struct agentd *agentd, const char *name,
                                 const struct attempt_paths *paths, struct error *e)
 {

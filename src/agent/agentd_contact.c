@@ -1,9 +1,10 @@
 /*
- * The lease of fenced work: that the controller has heard of this node lately. The network half is not
- * believed in this, or one that was taken over could keep work alive for ever that the controller has
- * long placed elsewhere. So agentd asks by a challenge, a number that was never used, and the
- * controller signs it into a contact with the newest set it has made for the node. The lease then
- * counts from the moment the challenge was made, which is before the heartbeat that carried it.
+ * The lease of fenced work: that the controller has heard of this node lately. The network half
+ * is not believed in this, or one that was taken over could keep work alive for ever that the
+ * controller has long placed elsewhere. So agentd asks by a challenge, a number that was never
+ * used, and the controller signs it into a contact with the newest set it has made for the
+ * node. The lease then counts from the moment the challenge was made, which is before the
+ * heartbeat that carried it.
  *
  * A contact that names a set which is not here yet waits for it: as long as the network half keeps
  * that set back, nothing is extended.

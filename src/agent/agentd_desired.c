@@ -11,8 +11,9 @@
 #include "os/log.h"
 
 /*
- * What is remembered of the newest accepted set: enough to refuse every older and every other one. It is
- * of the node that this machine was then: one that joins again is another, whose orders begin anew.
+ * What is remembered of the newest accepted set: enough to refuse every older and every
+ * other one. It is of the node that this machine was then: one that joins again is
+ * another, whose orders begin anew.
  */
 struct stamp_record {
     uint32_t magic;
@@ -58,8 +59,8 @@ enum err desired_load_stamp(struct agentd *agentd, struct error *e)
     return ERR_OK;
 }
 
-/* In its place: nothing of the file system changes with it, so that one wait for the disk is enough. False:
- * it may be there or not, and is not known to be durable. */
+/* In its place: nothing of the file system changes with it, so that one wait for the disk is
+ * enough. False: it may be there or not, and is not known to be durable. */
 static bool overwrite_stamp(const struct agentd *agentd, struct str bytes)
 {
     struct stat found;
@@ -69,7 +70,8 @@ static bool overwrite_stamp(const struct agentd *agentd, struct str bytes)
            fdatasync(agentd->stamp_fd) == 0;
 }
 
-/* The first one, and after a disk has failed, as a new file: an fsync that failed is not asked again. */
+/* The first one, and after a disk has failed, as a new file: an fsync that failed is not
+ * asked again. */
 static enum err write_stamp(struct agentd *agentd, struct str bytes, struct error *e)
 {
     if (overwrite_stamp(agentd, bytes))

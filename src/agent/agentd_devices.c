@@ -8,7 +8,8 @@
 
 enum { EVENTS_PER_LOOK = 64, CDI_TIMEOUT_MS = 10 * 1000 };
 
-/* XIDs after which the device does no work until it is reset. All others are the fault of a program. */
+/* XIDs after which the device does no work until it is reset. All others are the fault of
+ * a program. */
 static const uint64_t fatal_xids[] = {
     48,  /* an uncorrectable memory error */
     64,  /* the row remapper failed */
@@ -85,7 +86,8 @@ static enum err read_specs(struct agentd *agentd, struct error *e)
     return rc == ERR_OK ? check_hooks(agentd, e) : rc;
 }
 
-/* A node whose specs are broken still has devices and work: the operator is told, and it goes on. */
+/* A node whose specs are broken still has devices and work: the operator is told, and it
+ * goes on. */
 static void read_edits(struct agentd *agentd)
 {
     struct error e = { 0 };

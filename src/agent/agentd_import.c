@@ -1,6 +1,6 @@
 /*
- * Images and uploads that the network half has fetched, and what of the store is used no more. The work
- * is done by berth-images, a child; here is only which runs, and what follows from its end.
+ * Images and uploads that the network half has fetched, and what of the store is used no more. The
+ * work is done by berth-images, a child; here is only which runs, and what follows from its end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -246,9 +246,9 @@ static enum err spawn_gc(struct agentd *agentd, const struct keep *keep, struct 
 }
 
 /*
- * What an attempt that has ended ran from is still kept when its directory is: right after a start, or
- * a moment after its end. A store that was left too large because of it is looked at again as soon as
- * that has changed, not only after GC_EVERY_S.
+ * What an attempt that has ended ran from is still kept when its directory is: right after a start,
+ * or a moment after its end. A store that was left too large because of it is looked at again as
+ * soon as that has changed, not only after GC_EVERY_S.
  */
 static bool is_collection_due(const struct agentd *agentd, const struct keep *before,
                               const struct keep *keep)

@@ -235,8 +235,8 @@ static void take_problem(void *context, const char *text, bool is_fatal)
     agentd->is_hopeless = agentd->is_hopeless || is_fatal;
 }
 
-/* What only keeps work from starting is told, here and to the controller, and can be mended while we look
- * after the work that is there. */
+/* What only keeps work from starting is told, here and to the controller, and can be mended while
+ * we look after the work that is there. */
 static enum err check_node(struct agentd *agentd, struct error *e)
 {
     struct node_facts facts;

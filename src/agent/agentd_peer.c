@@ -53,7 +53,8 @@ void peer_reap(struct agentd *agentd)
     agentd->gone.count = 0; /* absent from the next full set */
 }
 
-/* ERR_UNAVAILABLE: no room now; ERR_LIMIT: not with descriptors. Any other failure has dropped the peer. */
+/* ERR_UNAVAILABLE: no room now; ERR_LIMIT: not with descriptors. Any other failure has
+ * dropped the peer. */
 static enum err put(struct agentd *agentd, enum ipc_tag tag, void *message,
                     const struct fd_pass *fds)
 {
@@ -277,8 +278,8 @@ static void report_gone(struct report *report)
 }
 
 /*
- * A set that found no room half-way, or changes lost with a message that was not sent: the marks are
- * gone, so the next thing sent is a full set.
+ * A set that found no room half-way, or changes lost with a message that was not sent: the marks
+ * are gone, so the next thing sent is a full set.
  */
 static bool flush_observed(struct agentd *agentd)
 {

@@ -1,10 +1,11 @@
 /*
- * One shim that waits. To make a process and its C library ready takes longer than all else that agentd
- * does for a start, so where nothing is starting one is made ahead; work that comes alone finds it
- * waiting. In a burst there is none, and each shim is spawned for its attempt: the sum is the same.
+ * One shim that waits. To make a process and its C library ready takes longer than all else
+ * that agentd does for a start, so where nothing is starting one is made ahead; work that
+ * comes alone finds it waiting. In a burst there is none, and each shim is spawned for its
+ * attempt: the sum is the same.
  *
- * It waits on a socket for an order (shim.h) and ends when that closes, or with agentd, until it has signed
- * for an attempt. Whether it does so at all nobody waits for long: see look_at_shim.
+ * It waits on a socket for an order (shim.h) and ends when that closes, or with agentd, until it
+ * has signed for an attempt. Whether it does so at all nobody waits for long: see look_at_shim.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -45,7 +46,8 @@ static enum err spawn(struct agentd *agentd, struct spare *out, struct error *e)
         return err_errno(e, "make a socket");
     AUTO(fd) int ours = ends[0];
     AUTO(fd) int theirs = ends[1];
-    /* As long as the longest name, for the shim writes its attempt's over it: it is what ps shows. */
+    /* As long as the longest name, for the shim writes its attempt's over it: it is what
+     * ps shows. */
     char name[ATTEMPT_NAME_MAX];
     struct attempt_paths paths;
     memset(name, '-', sizeof(name) - 1);

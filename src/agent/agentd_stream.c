@@ -1,7 +1,8 @@
 /*
- * Commands in running work, and trees of files in and out of it. Each is a helper process with a socket
- * to us: a command's helper is berth-shim, a tree's is berth-tree, which drops to the tenant's ids
- * before it looks at a name. Both need a ticket that the controller has signed for just this.
+ * Commands in running work, and trees of files in and out of it. Each is a helper process
+ * with a socket to us: a command's helper is berth-shim, a tree's is berth-tree, which
+ * drops to the tenant's ids before it looks at a name. Both need a ticket that the
+ * controller has signed for just this.
  */
 #include <assert.h>
 #include <errno.h>
@@ -236,8 +237,9 @@ static enum err spawn(struct agentd *agentd, struct stream *stream, const struct
 }
 
 /*
- * Used once: a network half that repeats a ticket gets nothing twice. What is forgotten here, by a new
- * start or because there are too many, is of an earlier run, whose tickets are no good any more.
+ * Used once: a network half that repeats a ticket gets nothing twice. What is forgotten
+ * here, by a new start or because there are too many, is of an earlier run, whose tickets
+ * are no good any more.
  */
 static enum err use_ticket(struct agentd *agentd, const struct ticket *ticket, struct error *e)
 {
@@ -306,7 +308,8 @@ static struct attempt *find_running(const struct agentd *agentd, const struct ti
     return attempt;
 }
 
-/* Pipes for a command without a terminal: `helper` gets its ends, which are the caller's to close. */
+/* Pipes for a command without a terminal: `helper` gets its ends, which are the caller's
+ * to close. */
 static enum err make_pipes(struct stream *stream, struct helper *helper, struct error *e)
 {
     for (int i = 0; i < 3; i++) {

@@ -327,7 +327,8 @@ enum err attempt_lock_unsign(int lock_fd, struct error *e)
     return ftruncate(lock_fd, 0) == 0 ? ERR_OK : err_errno(e, "take the signature back");
 }
 
-/* A shared lock that is refused means that the shim lives; one that is had is given back at once. */
+/* A shared lock that is refused means that the shim lives; one that is had is given back
+ * at once. */
 static bool is_held(int fd)
 {
     if (flock(fd, LOCK_SH | LOCK_NB) != 0)

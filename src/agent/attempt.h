@@ -13,12 +13,12 @@
  *     status    struct attempt_status while it runs
  *     stop      struct attempt_stop, written by agentd: the work is to end
  *     why       text: nothing was begun, for something was short
- *   "status.new" and "stop.new" are there from the beginning, so that there is room for the end and for an
- *   order to stop on the fullest disk.
+ *   "status.new" and "stop.new" are there from the beginning, so that there is room for the end and
+ *   for an order to stop on the fullest disk.
  *
- * Files are the state, a signal or a datagram is only a hint to look again. So either side can be killed
- * at any moment and started again, and a new version of one side reads what an older one wrote: every
- * record carries a version.
+ * Files are the state, a signal or a datagram is only a hint to look again. So either side can be
+ * killed at any moment and started again, and a new version of one side reads what an older one
+ * wrote: every record carries a version.
  */
 #ifndef AGENT_ATTEMPT_H
 #define AGENT_ATTEMPT_H
@@ -37,8 +37,9 @@ enum {
 };
 
 /*
- * In memory, and in the shim's mount namespace only: what every container is given by us, on a file system
- * of its own, for a workload can read in /proc/mounts where on the machine a bind mount comes from.
+ * In memory, and in the shim's mount namespace only: what every container is given by us,
+ * on a file system of its own, for a workload can read in /proc/mounts where on the
+ * machine a bind mount comes from.
  */
 #define ATTEMPT_OWN_DIR   "own"
 #define ATTEMPT_INIT_NAME "berth-init"
@@ -149,8 +150,8 @@ MUST_CHECK enum err attempt_read_status(const struct attempt_dirs *dirs, struct 
 /* Takes the room that the end, and an order to stop, will need. */
 MUST_CHECK enum err attempt_reserve(const struct attempt_dirs *dirs, struct error *e);
 
-/* ATTEMPT_EXITED goes to the disk and is synced, the other states into memory; so does the end where the
- * disk takes nothing: better known for as long as the machine runs than not at all. */
+/* ATTEMPT_EXITED goes to the disk and is synced, the other states into memory; so does the end
+ * where the disk takes nothing: better known for as long as the machine runs than not at all. */
 MUST_CHECK enum err attempt_write_status(const struct attempt_dirs *dirs,
                                          struct attempt_status *status, struct error *e);
 MUST_CHECK enum err attempt_read_stop(const struct attempt_dirs *dirs, struct attempt_stop *out,
@@ -168,7 +169,8 @@ MUST_CHECK enum err attempt_write_file(int dir_fd, const char *name, struct str 
 MUST_CHECK enum err attempt_read_file(int dir_fd, const char *name, size_t max, struct buf *out,
                                       struct error *e);
 
-/* The shim's side of the lock file it inherited: writes its pid there, before it begins anything. */
+/* The shim's side of the lock file it inherited: writes its pid there, before it begins
+ * anything. */
 MUST_CHECK enum err attempt_lock_sign(int lock_fd, pid_t pid, struct error *e);
 /* Takes that back when nothing was begun: it may be started again. */
 MUST_CHECK enum err attempt_lock_unsign(int lock_fd, struct error *e);

@@ -24,8 +24,8 @@ MUST_CHECK enum err identity_read(const char *path, struct identity *out, struct
 MUST_CHECK enum err identity_write(const char *path, const struct identity *identity,
                                    struct error *e);
 
-/* libsodium's SHA-256 and Ed25519 verification with the controller's key; it cannot sign. The result
- * borrows `identity`. */
+/* libsodium's SHA-256 and Ed25519 verification with the controller's key; it cannot sign. The
+ * result borrows `identity`. */
 struct grant_crypto identity_crypto(struct identity *identity);
 
 #endif

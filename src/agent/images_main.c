@@ -1,10 +1,11 @@
 /*
- * berth-images - what takes long with images, as a program of its own: berth-agentd starts it for each
- * import and each collection, and goes on meanwhile.
+ * berth-images - what takes long with images, as a program of its own: berth-agentd starts it for
+ * each import and each collection, and goes on meanwhile.
  *
  *   berth-images image  STORE UNPACKER TENANT DIGEST PATH          into the store
  *   berth-images upload STORE UNPACKER TENANT DIGEST PATH NOTES    the same for a tarball: NOTES/<hex of
- *                                                                  DIGEST> says which image it became
+ *                                                                  DIGEST> says which
+ *                                                                  image it became
  *   berth-images gc     STORE MAX_BYTES MAX_AGE_S [KEEP...]        KEEP: digests that are about to be used
  *
  * It reads once, and compares the digest of what it read: what the network half changes meanwhile

@@ -1,6 +1,6 @@
 /*
- * images_main.h - what berth-images tells berth-agentd by its exit status, besides 0 (done) and 1 (failed,
- * the reason is on stdout).
+ * images_main.h - what berth-images tells berth-agentd by its exit status, besides 0 (done) and 1
+ * (failed, the reason is on stdout).
  */
 #ifndef AGENT_IMAGES_MAIN_H
 #define AGENT_IMAGES_MAIN_H

@@ -1,10 +1,10 @@
 /*
  * init.h - what berth-init, the first process of every container, tells the shim on descriptor 3.
  *
- * Its own exit status cannot carry it: the first process of a pid namespace cannot end by a signal of
- * its own, so "killed by 11" and "exit 139" would look the same. One record a fact, at most two: how
- * the start went, and how the workload ended. It is a socket that keeps records apart and tells the
- * shim who wrote. A workload that gets hold of it can only lie about itself.
+ * Its own exit status cannot carry it: the first process of a pid namespace cannot end by a signal
+ * of its own, so "killed by 11" and "exit 139" would look the same. One record a fact, at most two:
+ * how the start went, and how the workload ended. It is a socket that keeps records apart and tells
+ * the shim who wrote. A workload that gets hold of it can only lie about itself.
  */
 #ifndef AGENT_INIT_H
 #define AGENT_INIT_H

@@ -1,11 +1,12 @@
 /*
- * berth-init - the first process of a container: starts the workload's program, hands signals on to it,
- * reaps orphans, and ends when it ends.
+ * berth-init - the first process of a container: starts the workload's program, hands signals on to
+ * it, reaps orphans, and ends when it ends.
  *
- * The kernel gives the first process of a pid namespace no default actions: without this a program that
- * does not handle TERM itself would sit out every grace. It runs with the workload's rights and limits
- * and is started with every workload. So it is without a C library: the start of one takes longer, and
- * more pages, than all that is done here. Nothing but what the compiler itself brings may be used.
+ * The kernel gives the first process of a pid namespace no default actions: without this a
+ * program that does not handle TERM itself would sit out every grace. It runs with the workload's
+ * rights and limits and is started with every workload. So it is without a C library: the start
+ * of one takes longer, and more pages, than all that is done here. Nothing but what the compiler
+ * itself brings may be used.
  */
 #include <asm/errno.h>
 #include <asm/signal.h>
@@ -65,7 +66,8 @@ static void report(enum init_kind kind, int value, const char *text)
     (void)system_call(__NR_write, INIT_REPORT_FD, (long)&record, sizeof(record), 0);
 }
 
-/* What the child runs, and what it says when it cannot; it shares our memory, and we sleep meanwhile. */
+/* What the child runs, and what it says when it cannot; it shares our memory, and we
+ * sleep meanwhile. */
 struct launch {
     char **argv;
     char **environment;

@@ -1,6 +1,6 @@
 /*
- * init_start.h - what berth-init needs of the machine and has no C library for: its entry, system calls,
- * and a child that shares its memory.
+ * init_start.h - what berth-init needs of the machine and has no C library for: its entry, system
+ * calls, and a child that shares its memory.
  */
 #ifndef AGENT_INIT_START_H
 #define AGENT_INIT_START_H
@@ -9,8 +9,8 @@
 int init_main(long argc, char **argv, char **environment);
 
 /*
- * A child with a stack of its own that runs `function` and never comes back from it. What clone returns:
- * its process id, or minus errno.
+ * A child with a stack of its own that runs `function` and never comes back from it. What clone
+ * returns: its process id, or minus errno.
  */
 long start_child(unsigned long flags, char *stack_end, void (*function)(void *), void *argument);
 

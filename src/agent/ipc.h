@@ -3,10 +3,11 @@
  *
  * berth-agentd (root) listens at SOCKET; berth-agent (an own uid, the only one let in: SO_PEERCRED)
  * connects and speaks TLS to the controller. A message is one datagram: one fixed-size struct that
- * starts with a tag. The size follows from the tag. An unknown tag, a wrong size, a field out of its
- * range, a descriptor that does not belong there: the connection is closed, and the network half
- * connects again. A new connection replaces the old one. Nothing said here is believed because it
- * was said: what may start is in the signed set, what may be run or copied is in a signed ticket.
+ * starts with a tag. The size follows from the tag. An unknown tag, a wrong size, a field out
+ * of its range, a descriptor that does not belong there: the connection is closed, and the
+ * network half connects again. A new connection replaces the old one. Nothing said here is
+ * believed because it was said: what may start is in the signed set, what may be run or
+ * copied is in a signed ticket.
  *
  * After connecting
  *   up    HELLO          who the node is, which (epoch, generation) it has accepted last; again when its
@@ -22,40 +23,44 @@
  * DESIRED_END asks for a decision; DESIRED_RESULT is the answer. The bytes are the signed set
  * (wire/grant.h) followed by payloads, each as a u32 length (little-endian) and its bytes, in any
  * order. agentd finds a payload by its digest. A payload is needed until its allocation has been
- * observed in a state other than IPC_WAITING; sending it again is harmless. A grant whose payload is
- * missing is observed as IPC_WAITING with the reason "payload is missing". A set that could not be accepted
- * because of this node (ERR_IO, ERR_UNAVAILABLE), as when its disk is full, is sent again in a while.
+ * observed in a state other than IPC_WAITING; sending it again is harmless. A grant whose
+ * payload is missing is observed as IPC_WAITING with the reason "payload is missing". A set that
+ * could not be accepted because of this node (ERR_IO, ERR_UNAVAILABLE), as when its disk is
+ * full, is sent again in a while.
  *
  * Observed sets: IPC_WAITING entries are grants that cannot start yet, with the reason. An exited
  * attempt is reported until it leaves the desired set and its log is acknowledged (LOG_ACK with
  * is_final) or an hour has passed; then it is reported once as IPC_GONE and forgotten. Work that is
  * not in the newest set is stopped; when it has exited it is reported like any other.
  *
- * Logs: LOG_READY carries a read-only descriptor of the attempt's spool (agent/logspool.h). The network
- * half reads it by pread from where it left off, whenever its size grew: look every 250 ms while
- * the attempt runs, or on the next LOG_READY, which comes without a descriptor when the attempt has
- * ended (is_complete: not a byte follows). What the controller has stored is told by LOG_ACK, which
- * frees the space in the spool; offsets are of the spool's file and stay valid. A network half that has no
- * descriptor left loses those that come with a message, and knows it: it asks for the spool with LOG_AGAIN
- * once a second, and ends a command or tree whose descriptors it lost.
+ * Logs: LOG_READY carries a read-only descriptor of the attempt's spool (agent/logspool.h). The
+ * network half reads it by pread from where it left off, whenever its size grew: look every 250
+ * ms while the attempt runs, or on the next LOG_READY, which comes without a descriptor when
+ * the attempt has ended (is_complete: not a byte follows). What the controller has stored is
+ * told by LOG_ACK, which frees the space in the spool; offsets are of the spool's file and stay
+ * valid. A network half that has no descriptor left loses those that come with a message, and
+ * knows it: it asks for the spool with LOG_AGAIN once a second, and ends a command or tree
+ * whose descriptors it lost.
  *
- * Commands: EXEC_OPEN carries a signed ticket and its payload. EXEC_OPENED answers with descriptors,
- * which are the network half's: a terminal's master (is_tty: one), or stdin's write end, stdout's and
- * stderr's read ends (three). Closing stdin's is the end of the input. EXEC_RESIZE is for terminals
- * (agentd keeps a second descriptor of the master for it). EXEC_EXITED comes when the command has
- * ended; output may still be in the pipes. EXEC_CLOSE kills a command that still runs; closing the descriptors alone
- * does not. After EXEC_EXITED, or EXEC_OPENED with another code than ERR_OK, the stream is over. A
- * command ends with its agentd, and with the connection.
+ * Commands: EXEC_OPEN carries a signed ticket and its payload. EXEC_OPENED answers with
+ * descriptors, which are the network half's: a terminal's master (is_tty: one), or stdin's
+ * write end, stdout's and stderr's read ends (three). Closing stdin's is the end of the input.
+ * EXEC_RESIZE is for terminals (agentd keeps a second descriptor of the master for it).
+ * EXEC_EXITED comes when the command has ended; output may still be in the pipes. EXEC_CLOSE
+ * kills a command that still runs; closing the descriptors alone does not. After EXEC_EXITED,
+ * or EXEC_OPENED with another code than ERR_OK, the stream is over. A command ends with its
+ * agentd, and with the connection.
  *
  * Trees: TREE_OPEN carries a ticket of one of the copy or volume kinds. TREE_OPENED has one
- * descriptor: the read end of a tar stream (GET) or its write end (PUT). TREE_DONE says how it went,
- * and comes after the last byte. EXEC_CLOSE ends it early.
+ * descriptor: the read end of a tar stream (GET) or its write end (PUT). TREE_DONE says how it
+ * went, and comes after the last byte. EXEC_CLOSE ends it early.
  *
- * Leases: what is fenced ends unless the controller signs CHALLENGEs, which travel in heartbeats, into
- * CONTACTs (wire/grant.h).
+ * Leases: what is fenced ends unless the controller signs CHALLENGEs, which travel in heartbeats,
+ * into CONTACTs (wire/grant.h).
  *
- * Flow: agentd never blocks on this socket. What is level-triggered (OBSERVED, LOG_READY, NEED_IMAGE)
- * is remembered as a mark and built when there is room; a peer that reads nothing for 30 s is cut.
+ * Flow: agentd never blocks on this socket. What is level-triggered (OBSERVED, LOG_READY,
+ * NEED_IMAGE) is remembered as a mark and built when there is room; a peer that reads
+ * nothing for 30 s is cut.
  */
 #ifndef AGENT_IPC_H
 #define AGENT_IPC_H
@@ -156,8 +161,8 @@ enum ipc_image_kind { IPC_IMAGE, IPC_UPLOAD, IPC_IMAGE_KIND_COUNT };
 
 /*
  * The network half has fetched it (an OCI layout, or an upload's tarball) to `path`, which it owns;
- * agentd imports it in a child, reading every byte once and checking the digest. The path may go when
- * OBSERVED shows the allocation past IPC_WAITING, or NEED_IMAGE asks again.
+ * agentd imports it in a child, reading every byte once and checking the digest. The path may go
+ * when OBSERVED shows the allocation past IPC_WAITING, or NEED_IMAGE asks again.
  */
 enum ipc_image_state {
     IPC_IMAGE_READY_NOW,
@@ -406,13 +411,14 @@ size_t ipc_size(uint32_t tag);
 const char *ipc_name(uint32_t tag); /* "desired_begin", for logs; for tests */
 
 /*
- * Holds a received datagram against what the other side may say: tag, version, size, every field, the
- * number of descriptors, texts that end. `direction` is the way it came.
+ * Holds a received datagram against what the other side may say: tag, version, size, every field,
+ * the number of descriptors, texts that end. `direction` is the way it came.
  */
 MUST_CHECK enum err ipc_check(const union ipc_message *message, size_t size, size_t fd_count,
                               enum ipc_direction direction, struct error *e); /* for tests */
 
-/* privileged half: a listening socket at `path`, mode 0600, owned by `uid`. Replaces a stale one. */
+/* privileged half: a listening socket at `path`, mode 0600, owned by `uid`. Replaces a
+ * stale one. */
 MUST_CHECK enum err ipc_listen(const char *path, unsigned uid, int *out, struct error *e);
 /* The next connection. ERR_DENIED: another uid, closed. ERR_UNAVAILABLE: none is waiting. */
 MUST_CHECK enum err ipc_accept(int listener, unsigned uid, int *out, struct error *e);
@@ -428,8 +434,8 @@ MUST_CHECK enum err ipc_send(int fd, enum ipc_tag tag, void *message, const int 
 
 /*
  * Receives and checks one message that comes in `direction`. ERR_UNAVAILABLE: none there now.
- * ERR_NOT_FOUND: the other side has closed. Anything else: close the connection. Descriptors are yours
- * when ERR_OK, and are close-on-exec.
+ * ERR_NOT_FOUND: the other side has closed. Anything else: close the connection. Descriptors are
+ * yours when ERR_OK, and are close-on-exec.
  */
 MUST_CHECK enum err ipc_receive(int fd, enum ipc_direction direction, union ipc_message *out,
                                 struct fd_pass *fds, struct error *e);

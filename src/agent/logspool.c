@@ -138,8 +138,8 @@ static bool is_open(struct logspool *spool)
 }
 
 /*
- * Output never takes the room of the records that would tell of its loss: on a disk that stays full to
- * the end, the last thing in the file says how much is missing.
+ * Output never takes the room of the records that would tell of its loss: on a disk that stays full
+ * to the end, the last thing in the file says how much is missing.
  */
 static bool has_disk(struct logspool *spool, size_t bytes)
 {

@@ -1,7 +1,8 @@
 /*
  * logspool.h - what a workload wrote, byte for byte, between its pipes and the controller.
  *
- * A spool is a file of records that only grows; each is a 32-byte little-endian header and its bytes:
+ * A spool is a file of records that only grows; each is a 32-byte little-endian header
+ * and its bytes:
  *
  *     u32 magic     "BLOG"
  *     u16 kind      1 data, 2 gap
@@ -11,11 +12,11 @@
  *     u64 offset    of the first byte (kept or lost) in its stream: streams have no silent holes
  *     i64 time_ns   wall clock when it was read from the pipe
  *
- * One writer (the shim) appends each record with one call; readers may read meanwhile and stop before a
- * record that is not there whole. The quota bounds the bytes that are not acknowledged yet: what does
- * not fit is counted and becomes one gap record when there is room again, or at the end. The work is
- * never slowed down or stopped for its log. Space of acknowledged bytes is given back by punching
- * holes, so offsets in the file stay true.
+ * One writer (the shim) appends each record with one call; readers may read meanwhile and stop
+ * before a record that is not there whole. The quota bounds the bytes that are not acknowledged
+ * yet: what does not fit is counted and becomes one gap record when there is room again, or at the
+ * end. The work is never slowed down or stopped for its log. Space of acknowledged bytes is given
+ * back by punching holes, so offsets in the file stay true.
  */
 #ifndef AGENT_LOGSPOOL_H
 #define AGENT_LOGSPOOL_H
@@ -33,8 +34,8 @@ enum logspool_cause { LOGSPOOL_CAUSE_NONE, LOGSPOOL_CAUSE_QUOTA, LOGSPOOL_CAUSE_
 struct logspool; /* opaque */
 
 /*
- * A spool "log" in `dir_fd`, which is borrowed as long as the spool lives; the file is made with the
- * first record. `quota_bytes` bounds what is not acknowledged in "log.ack"; 0: no bound.
+ * A spool "log" in `dir_fd`, which is borrowed as long as the spool lives; the file is made with
+ * the first record. `quota_bytes` bounds what is not acknowledged in "log.ack"; 0: no bound.
  */
 struct logspool *logspool_new(int dir_fd, uint64_t quota_bytes);
 void logspool_free(struct logspool *spool); /* NULL is a no-op; writes no pending gaps */
@@ -63,8 +64,9 @@ struct logspool_record {
 };
 
 /*
- * Reads the record at file offset `at` of a spool, also of one that is being written. `buffer` keeps
- * the bytes until the next call. ERR_NOT_FOUND: not there (yet). ERR_CORRUPT: no record starts here.
+ * Reads the record at file offset `at` of a spool, also of one that is being written.
+ * `buffer` keeps the bytes until the next call. ERR_NOT_FOUND: not there (yet).
+ * ERR_CORRUPT: no record starts here.
  */
 MUST_CHECK enum err logspool_read(int fd, uint64_t at, struct buf *buffer,
                                   struct logspool_record *out, struct error *e); /* for tests */

@@ -1,6 +1,6 @@
 /*
- * Images and uploads: asked for by the privileged half, fetched here, handed over as a path. Nothing
- * fetched is trusted there: it is hashed again while it is imported.
+ * Images and uploads: asked for by the privileged half, fetched here, handed over as a path.
+ * Nothing fetched is trusted there: it is hashed again while it is imported.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -284,7 +284,7 @@ static void fetch_complete(struct fetch *fetch)
     loop_work(fetch->fetches->network->loop, extraction_run, extraction_done, extraction);
 }
 
-/* ---- bytes from the controller ---------------------------------------------------------------- */
+/* ---- bytes from the controller --------------------------------------------------------------- */
 
 static void blob_on_data(struct link_stream *stream, struct str bytes, void *arg)
 {
@@ -344,7 +344,7 @@ static void blob_open(struct fetch *fetch, const struct digest *digest)
     fetch->state = fetch->stream != NULL ? FETCH_COMING : FETCH_ASKED;
 }
 
-/* ---- registries ------------------------------------------------------------------------------- */
+/* ---- registries ------------------------------------------------------------------------------ */
 
 static void on_pull_ready(struct loop_watch *watch, uint32_t events)
 {
@@ -372,8 +372,8 @@ static void on_pull_ready(struct loop_watch *watch, uint32_t events)
 }
 
 /*
- * The host is a tenant's word. An operator of the controller may name it, which opens the networks of the
- * site to it; that it may be this very machine, only an operator of the node can say.
+ * The host is a tenant's word. An operator of the controller may name it, which opens the networks
+ * of the site to it; that it may be this very machine, only an operator of the node can say.
  */
 static void pull_start(struct fetch *fetch, const struct image_source_message *source)
 {
@@ -411,7 +411,7 @@ static void pull_start(struct fetch *fetch, const struct image_source_message *s
     fetch->state = FETCH_PULLING;
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------ */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 static void fetch_ask(struct fetch *fetch)
 {

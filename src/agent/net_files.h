@@ -1,7 +1,7 @@
 /*
  * net_files.h - who this node is, on disk: made by joining, renewed while it runs. The directory is
- * the network half's own; what the privileged half must trust (the controller's grant key) is copied
- * into its own directory at joining time.
+ * the network half's own; what the privileged half must trust (the controller's grant key) is
+ * copied into its own directory at joining time.
  */
 #ifndef AGENT_NET_FILES_H
 #define AGENT_NET_FILES_H
@@ -24,7 +24,8 @@ void net_identity_done(struct net_identity *identity); /* wipes the key */
 /* ERR_NOT_FOUND: this node has not joined; the text says how to. */
 enum err net_identity_load(const char *dir, struct net_identity *out, struct error *e) MUST_CHECK;
 /* How long the present certificate is good enough: until a third of its life, by the controller's
- * clock, since ours may be wrong; never longer than that third. Two are left for one that is away. */
+ * clock, since ours may be wrong; never longer than that third. Two are left for one that
+ * is away. */
 int64_t net_identity_renew_in_ms(const struct net_identity *identity, struct wall there);
 /* Replaces certificate and key, key first under a temporary name, so that a crash leaves a pair.
  * ERR_INVALID: it is of another key (an answer to an earlier request), or names another node. */
@@ -42,7 +43,8 @@ struct net_join {
     struct str ca_pem;  /* trust this authority; or, when empty, */
     const uint8_t *pin; /* a certificate with this SHA-256 */
 };
-/* Joins: asks the controller for an identity and keeps it. Blocking. ERR_CONFLICT: joined already. */
+/* Joins: asks the controller for an identity and keeps it. Blocking. ERR_CONFLICT: joined
+ * already. */
 enum err net_join(const struct net_join *join, struct error *e) MUST_CHECK;
 
 #endif

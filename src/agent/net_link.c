@@ -52,7 +52,8 @@ static void hello_send(struct network *network)
         link_abort(network->link, "hello cannot be sent");
 }
 
-/* A renewed certificate is shown as soon as that disturbs nobody: until then the old one counts, too. */
+/* A renewed certificate is shown as soon as that disturbs nobody: until then the old one
+ * counts, too. */
 static void renew_wait(struct network *network)
 {
     struct mono at = network->renew_due;

@@ -1,7 +1,8 @@
 /*
- * Output of workloads: spools read by descriptor, shipped as they grow, byte for byte. The controller
- * says what it has stored (LOG_WANTED); that is passed down (LOG_ACK), which frees the space. A stream
- * is open while there is something to ship; everything starts anew from the acknowledged offset.
+ * Output of workloads: spools read by descriptor, shipped as they grow, byte for byte. The
+ * controller says what it has stored (LOG_WANTED); that is passed down (LOG_ACK), which
+ * frees the space. A stream is open while there is something to ship; everything starts anew
+ * from the acknowledged offset.
  */
 #include <string.h>
 #include <unistd.h>

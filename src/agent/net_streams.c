@@ -1,8 +1,8 @@
 /*
  * Commands, terminals and trees: the controller opens a stream with a signed ticket, the privileged
- * half opens descriptors for it, and here bytes go between the two. On the stream they are frames of a
- * channel (wire/link.h); a tree uses stdin and stdout alike. Both directions are bounded: what the
- * stream has no room for stays in the pipe, what the pipe has no room for is not credited.
+ * half opens descriptors for it, and here bytes go between the two. On the stream they are frames
+ * of a channel (wire/link.h); a tree uses stdin and stdout alike. Both directions are bounded: what
+ * the stream has no room for stays in the pipe, what the pipe has no room for is not credited.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +58,7 @@ struct net_streams {
 
 static void tunnel_finish(struct tunnel *tunnel);
 
-/* ---- descriptors ------------------------------------------------------------------------------ */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 static void end_close(struct pipe_end *end)
 {
@@ -183,7 +183,7 @@ static bool end_take(struct tunnel *tunnel, struct pipe_end *end, enum stream_ch
     return end->is_watched;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* When all output is out and the exit is known (or it never began): tell, and forget. */
 static void tunnel_finish(struct tunnel *tunnel)
@@ -209,7 +209,7 @@ static void tunnel_fail(struct tunnel *tunnel, const char *why)
     tunnel_finish(tunnel);
 }
 
-/* ---- frames from the user ---------------------------------------------------------------------- */
+/* ---- frames from the user -------------------------------------------------------------------- */
 
 static bool tunnel_is_tree(const struct tunnel *tunnel)
 {
@@ -270,8 +270,8 @@ static bool frame_take(struct tunnel *tunnel, const struct channel_frame *frame)
 }
 
 /*
- * Each byte is credited once: input when it has been written to the process, everything else when its
- * frame has been taken.
+ * Each byte is credited once: input when it has been written to the process, everything else when
+ * its frame has been taken.
  */
 static void tunnel_on_data(struct link_stream *stream, struct str bytes, void *arg)
 {
@@ -370,7 +370,7 @@ void net_streams_open(struct net_streams *streams, struct link_stream *stream,
     link_stream_set_events(stream, &tunnel_events, tunnel);
 }
 
-/* ---- messages of the privileged half ------------------------------------------------------------ */
+/* ---- messages of the privileged half --------------------------------------------------------- */
 
 static struct tunnel *tunnel_find(struct net_streams *streams, uint64_t number)
 {

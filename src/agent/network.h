@@ -1,7 +1,7 @@
 /*
  * network.h - the unprivileged half of an agent: TLS to the controller on one side, fixed-size
- * messages to the privileged half (ipc.h) on the other. It can start nothing by itself: what may run
- * is in sets and tickets that the controller signs and the other half verifies.
+ * messages to the privileged half (ipc.h) on the other. It can start nothing by itself: what may
+ * run is in sets and tickets that the controller signs and the other half verifies.
  *
  * network.c     - puts the parts together, and runs them
  * net_ipc.c     - the connection to the privileged half; desired sets
@@ -94,13 +94,14 @@ DEFINE_CLEANUP(network, struct network *, network_free)
 enum err network_run(struct network *network, struct error *e) MUST_CHECK;
 void network_stop(struct network *network);
 
-/* For the parts. False: not connected, or no room; the part tries again when told of a new connection. */
+/* For the parts. False: not connected, or no room; the part tries again when told of a
+ * new connection. */
 bool network_send_down(struct network *network, enum ipc_tag tag, void *message);
 bool network_send_up(struct network *network, enum message_type type, const void *message);
 
 void network_timer_in_ms(struct network *network, struct loop_timer *timer, int64_t ms);
 
-/* ---- both connections ------------------------------------------------------------------------- */
+/* ---- both connections ------------------------------------------------------------------------ */
 
 /* Those with a void * are for timers; `arg` is the network. */
 
@@ -117,12 +118,12 @@ void net_report_observed(struct network *network, const struct ipc_observed *mes
 void net_report_inventory(struct network *network);
 void net_report_send(void *arg);
 
-/* ---- the parts: each hears of what concerns it ------------------------------------------------ */
+/* ---- the parts: each hears of what concerns it ----------------------------------------------- */
 
 /*
- * ..._new borrows the network; ..._free ends whatever goes on, and takes NULL. ..._up: the controller
- * has greeted us; ..._down: the link has gone; ..._agentd_gone: the privileged half has. None of them
- * fails: what cannot be done now is tried again, or told to whoever asked.
+ * ..._new borrows the network; ..._free ends whatever goes on, and takes NULL. ..._up: the
+ * controller has greeted us; ..._down: the link has gone; ..._agentd_gone: the privileged half has.
+ * None of them fails: what cannot be done now is tried again, or told to whoever asked.
  */
 
 struct net_fetches *net_fetches_new(struct network *network);
@@ -140,7 +141,8 @@ void net_logs_free(struct net_logs *logs);
 void net_logs_ready(struct net_logs *logs, const struct ipc_log_ready *ready, struct fd_pass *fds);
 /* How far the controller has which log: the rest of each follows, what it has is let go. */
 void net_logs_wanted(struct net_logs *logs, const struct log_message *wanted);
-/* Says of which ended attempts nothing will come, as they wrote nothing: before their ends are told. */
+/* Says of which ended attempts nothing will come, as they wrote nothing: before their
+ * ends are told. */
 void net_logs_silent(struct net_logs *logs, const struct ipc_observed_entry *entries, size_t count);
 void net_logs_up(struct net_logs *logs);
 void net_logs_down(struct net_logs *logs);

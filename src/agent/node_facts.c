@@ -128,7 +128,8 @@ static bool can_make_userns(void)
            WEXITSTATUS(status) == 0;
 }
 
-/* A module appears in the list once it is loaded. To ask for it by name loads it, which is root's to do. */
+/* A module appears in the list once it is loaded. To ask for it by name loads it, which
+ * is root's to do. */
 static bool can_load_file_system(const char *name)
 {
     AUTO(fd) int fd = fsopen(name, FSOPEN_CLOEXEC);

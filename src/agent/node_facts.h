@@ -45,8 +45,8 @@ struct node_facts_options {
     const char *skopeo;
 };
 
-/* Cannot fail: what is unknown stays 0, "" or false. Starts crun and skopeo for their versions: for a
- * program's start, not for a loop. */
+/* Cannot fail: what is unknown stays 0, "" or false. Starts crun and skopeo for their versions: for
+ * a program's start, not for a loop. */
 void node_facts_read(struct node_facts *out, const struct node_facts_options *options);
 
 /* One line for each fact that keeps this node from running tenants' work; true when there are none.

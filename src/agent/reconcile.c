@@ -96,7 +96,8 @@ static void look_at_ended(struct reconciler *r, uint32_t index)
         act(r, (struct rec_action){ REC_REMOVE, index, 0, "ended, reported and stored" });
 }
 
-/* Two processes of one member, or of two tenants under the same ids, must never be there at once. */
+/* Two processes of one member, or of two tenants under the same ids, must never be there
+ * at once. */
 static const char *rival(const struct reconciler *r, const struct grant *grant)
 {
     for (size_t i = 0; i < r->in->observed_count; i++) {

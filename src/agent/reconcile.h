@@ -5,7 +5,8 @@
  * asking again leads to nothing left to do but waiting; carrying out only some of them, or being
  * killed in between, changes nothing about that. Rules, in the order of their weight:
  *
- *   1. What is there and not wanted is stopped. Nothing new starts on its devices before it is gone.
+ *   1. What is there and not wanted is stopped. Nothing new starts on its devices before
+ *   it is gone.
  *   2. What is wanted to stop is stopped; a shorter grace asked later shortens the wait.
  *   3. What is wanted and not there starts, unless something named in `reason` is still missing.
  *   4. What has ended stays as it ended until it is not wanted any more and its log is stored

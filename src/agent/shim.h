@@ -1,9 +1,10 @@
 /*
- * shim.h - berth-shim: the one process that stays with a workload member, whatever happens to the agent.
+ * shim.h - berth-shim: the one process that stays with a workload member, whatever
+ * happens to the agent.
  *
  *   berth-shim run DISK RUN         descriptor 3: the attempt's lock; 4: the runtime's program, sealed
- *                                   (runtime/program.h), or anything else. Starts the work, keeps its
- *                                   log, its deadlines and its exit status, and ends after it.
+ *                                   (runtime/program.h), or anything else. Starts the work, keeps
+ *                                   its log, its deadlines and its exit status, and ends after it.
  *   berth-shim spare ROOM ROOM      descriptor 3: a SOCK_SEQPACKET socket to agentd. Waits for an order
  *                                   (shim_order.h), then is as if started with "run"; ends when the
  *                                   socket closes. ROOM is as long as any path it may be told.
@@ -48,7 +49,8 @@ MUST_CHECK enum err shim_mount_own(struct shim_context *context, struct error *e
 void shim_settle_root(struct shim_context *context); /* once that is not in anybody's way */
 void shim_unmount_root(const struct shim_context *context);
 
-/* What exec says on its control socket, one datagram each; a terminal's master comes with OPENED. */
+/* What exec says on its control socket, one datagram each; a terminal's master comes with
+ * OPENED. */
 enum shim_exec_kind { SHIM_EXEC_OPENED = 1, SHIM_EXEC_EXITED };
 struct shim_exec_report {
     uint32_t kind;

@@ -1,7 +1,7 @@
 /*
- * The shim's own SHA-256 behind agent/image/digest.h: libsodium's, linked in. libcrypto, which the rest
- * of the agent hashes with, costs more to load than everything else a shim does for a short job, and
- * a shim hashes at most one small text.
+ * The shim's own SHA-256 behind agent/image/digest.h: libsodium's, linked in. libcrypto, which the
+ * rest of the agent hashes with, costs more to load than everything else a shim does for a short
+ * job, and a shim hashes at most one small text.
  */
 #include <sodium.h>
 

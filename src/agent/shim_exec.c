@@ -22,7 +22,8 @@ static void report(int control_fd, const struct shim_exec_report *what, int fd)
                   0); /* agentd gone: the poll sees it too */
 }
 
-/* A socket in the attempt's directory (ours, mode 0700) that crun sends the terminal's master to. */
+/* A socket in the attempt's directory (ours, mode 0700) that crun sends the terminal's
+ * master to. */
 static enum err listen_console(const char *path, int *out, struct error *e)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };

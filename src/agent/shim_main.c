@@ -84,7 +84,8 @@ static void take_argument(char **argument, char *text)
     *argument = text;
 }
 
-/* Until there is an attempt; then all is as if we had been started for it. False: there never was. */
+/* Until there is an attempt; then all is as if we had been started for it. False: there
+ * never was. */
 static bool wait_for_order(char **argv)
 {
     static struct shim_order order;

@@ -1,6 +1,6 @@
 /*
- * Root file systems, in a mount namespace of the shim's own: whatever way it ends, its mounts end with
- * it, and no other workload's namespace ever had them.
+ * Root file systems, in a mount namespace of the shim's own: whatever way it ends, its mounts end
+ * with it, and no other workload's namespace ever had them.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /*
  * The life of one attempt, in one poll loop: two pipes, the first process, signals, one timer.
  *
- * Four things can end the work early: agentd (a "stop" file, SIGURG as the hint: it harms nobody who
- * is not listening yet), the time limit, the end of the machine (SIGTERM), and
- * the fence: no heartbeat acknowledged for fence_after_s, counted on the boot clock from when that
- * heartbeat was sent. Whichever comes first is the reason that is kept. All of them are TERM, then
- * KILL after the grace.
+ * Four things can end the work early: agentd (a "stop" file, SIGURG as the hint: it harms
+ * nobody who is not listening yet), the time limit, the end of the machine (SIGTERM), and the
+ * fence: no heartbeat acknowledged for fence_after_s, counted on the boot clock from when that
+ * heartbeat was sent. Whichever comes first is the reason that is kept. All of them are TERM,
+ * then KILL after the grace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +118,8 @@ static void look_for_stop(struct shim *shim, struct mono now)
         begin_stop(shim, (enum ipc_end)stop.end, stop.grace_s, now);
 }
 
-/* When the work must end unless a newer heartbeat is acknowledged. No lease of this boot: at once. */
+/* When the work must end unless a newer heartbeat is acknowledged. No lease of this boot:
+ * at once. */
 static struct mono fence_deadline(const struct shim *shim)
 {
     const struct attempt_spec *spec = &shim->context->spec;
@@ -190,7 +191,8 @@ union credentials {
     char bytes[CMSG_SPACE(sizeof(struct ucred))];
 };
 
-/* One record, and who sent it as the kernel says it, by its number here. False: there is none now. */
+/* One record, and who sent it as the kernel says it, by its number here. False: there is
+ * none now. */
 static bool read_report(const struct shim *shim, struct init_report *out, pid_t *sender)
 {
     struct iovec part = { out, sizeof(*out) };
@@ -211,7 +213,8 @@ static bool read_report(const struct shim *shim, struct init_report *out, pid_t 
     return true;
 }
 
-/* The first process has ended by itself; what it says of the workload is more than its own status. */
+/* The first process has ended by itself; what it says of the workload is more than its
+ * own status. */
 static void take_last_word(struct shim *shim)
 {
     struct init_report report;
@@ -246,8 +249,8 @@ static void take_exit(struct shim *shim)
 }
 
 /*
- * At the end of the machine everybody gets a SIGTERM, the workload as well, and SIGKILL follows later. That
- * is not an end of its own, whatever it makes of it.
+ * At the end of the machine everybody gets a SIGTERM, the workload as well, and SIGKILL follows
+ * later. That is not an end of its own, whatever it makes of it.
  */
 static void begin_shutdown(struct shim *shim, struct mono now)
 {

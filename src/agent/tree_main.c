@@ -4,14 +4,16 @@
  *     berth-tree get|put UID PATH      0: the stream (put), 1: the stream (get), 3: socket to
  *                                      agentd, 4: the directory it may not leave
  *
- * Everything in that directory belongs to a tenant: names, links, sizes, and the stream too. So before it
- * looks at any of it the program makes that directory its root, becomes the tenant's first user without
- * any capability, and gives up every system call that could load code, start a program, reach the
- * network or another process. What is left can do no more than the tenant's own processes can.
+ * Everything in that directory belongs to a tenant: names, links, sizes, and the stream too. So
+ * before it looks at any of it the program makes that directory its root, becomes the tenant's
+ * first user without any capability, and gives up every system call that could load code, start
+ * a program, reach the network or another process. What is left can do no more than the
+ * tenant's own processes can.
  *
- * Where files go is as with `cp -r`. A stream has one file or directory with a name of its own, or - when it
- * begins with "." - what is inside a directory. A name goes into a directory that is there, and else becomes
- * the last part of PATH. PATH of `get` that is "/" or ends in "/." asks for what is inside.
+ * Where files go is as with `cp -r`. A stream has one file or directory with a name of its
+ * own, or - when it begins with "." - what is inside a directory. A name goes into a directory
+ * that is there, and else becomes the last part of PATH. PATH of `get` that is "/" or ends in
+ * "/." asks for what is inside.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -118,7 +120,8 @@ static enum err archive_failed(struct archive *archive, struct error *e)
 
 /* get */
 
-/* Writes a file's bytes; one that shrinks meanwhile is filled up with zeros, one that grows is cut. */
+/* Writes a file's bytes; one that shrinks meanwhile is filled up with zeros, one that
+ * grows is cut. */
 static enum err put_bytes(struct archive *out, const char *path, struct error *e)
 {
     AUTO(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

@@ -186,9 +186,9 @@ struct api_result {
 /* ---- the calls ----------------------------------------------------------------------------- */
 
 /*
- * The route for a method and a decoded path ("v1", "workloads", "wl_..."): fills `route` and `params`.
- * ERR_NOT_FOUND: no such path. ERR_CONFLICT: there is one, but not for this method; then `allow` (64
- * bytes) has "GET, POST". HEAD matches GET routes.
+ * The route for a method and a decoded path ("v1", "workloads", "wl_..."): fills `route` and
+ * `params`. ERR_NOT_FOUND: no such path. ERR_CONFLICT: there is one, but not for this method; then
+ * `allow` (64 bytes) has "GET, POST". HEAD matches GET routes.
  */
 enum err api_match(enum http_method method, const struct str *segments, size_t count,
                    struct api_request *out, char allow[64], struct error *e) MUST_CHECK;
@@ -231,8 +231,8 @@ void api_problem(const struct error *e, struct api_answer *answer);
 void api_protocol_problem(unsigned status, const char *title, const char *detail,
                           struct api_answer *answer);
 
-/* The OpenAPI 3.1 document of all routes, made from the tables; the same bytes every time. It takes some
- * milliseconds: for a program's start. */
+/* The OpenAPI 3.1 document of all routes, made from the tables; the same bytes every time. It takes
+ * some milliseconds: for a program's start. */
 void api_openapi(struct str version, struct buf *out);
 
 #endif

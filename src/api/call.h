@@ -1,4 +1,5 @@
-/* call.h - what handlers share: query parameters, look-ups that do not tell foreign from absent, answers. */
+/* call.h - what handlers share: query parameters, look-ups that do not tell foreign from
+ * absent, answers. */
 #ifndef API_CALL_H
 #define API_CALL_H
 
@@ -44,7 +45,8 @@ enum err call_action(struct call *c, enum command_type type, struct id target, s
 bool call_allows(const struct call *c, struct id tenant);
 /* Does the caller's permission reach over all tenants? */
 bool call_is_operator(const struct call *c);
-/* ERR_NOT_FOUND, with the same text for foreign and absent objects. Here, so that the analyzer sees it. */
+/* ERR_NOT_FOUND, with the same text for foreign and absent objects. Here, so that the
+ * analyzer sees it. */
 static inline enum err call_not_found(const char *what, struct str name, struct error *e)
 {
     (void)err_cause(e, ERR_NOT_FOUND, CAUSE_NOT_FOUND, "there is no %s \"%.*s\"", what,

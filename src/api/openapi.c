@@ -1,4 +1,5 @@
-/* openapi.c - the OpenAPI 3.1 document out of the route table and the tables of bodies and answers. */
+/* openapi.c - the OpenAPI 3.1 document out of the route table and the tables of bodies
+ * and answers. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,8 @@
 #include "wire/hidden.h"
 #include "wire/resource.h"
 
-/* Rows that a filter may look at for one page: then the client asks again, and others get a turn. */
+/* Rows that a filter may look at for one page: then the client asks again, and others get
+ * a turn. */
 enum { SCAN_STEP = 500, SCAN_MAX = 50000 };
 
 struct page {

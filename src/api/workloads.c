@@ -67,7 +67,8 @@ static void answer_workload(struct call *c, const struct workload *workload)
 
 /* ---- submission ---------------------------------------------------------------------------- */
 
-/* Without a command the image's own is run; an image that has none would only fail, later and on a node. */
+/* Without a command the image's own is run; an image that has none would only fail, later
+ * and on a node. */
 static enum err check_command(const struct call *c, const struct workload_spec *spec,
                               const struct project *project, struct error *e)
 {
@@ -163,7 +164,8 @@ static bool filter_takes(const struct filter *filter, const struct workload *wor
            workload_filter_takes_spec(&filter->own, r->spec_json);
 }
 
-/* Where to go on: with a cursor, behind it. A workload that has left memory is no cursor any more. */
+/* Where to go on: with a cursor, behind it. A workload that has left memory is no cursor
+ * any more. */
 static enum err first_of_page(const struct call *c, struct list *list, const struct workload **out,
                               struct error *e)
 {

@@ -27,7 +27,8 @@ struct error {
     char text[320]; /* what is wrong and what to change, without a full stop */
 };
 
-/* Fills `e` (NULL is fine) and returns `code`, so that failing is one line. Clears field and cause. */
+/* Fills `e` (NULL is fine) and returns `code`, so that failing is one line. Clears field
+ * and cause. */
 enum err err_set(struct error *e, enum err code, const char *fmt, ...) PRINTF(3, 4);
 
 /* The same, naming the field at fault. */

@@ -1,8 +1,8 @@
 /*
  * mem.h - the heap, an arena for one request or cycle, and a pool for long-lived state.
  *
- * Out of memory ends the process: the store is the truth. Hence every size that comes from outside is
- * limited before it gets here. mem.c is the only file that calls malloc.
+ * Out of memory ends the process: the store is the truth. Hence every size that comes from outside
+ * is limited before it gets here. mem.c is the only file that calls malloc.
  */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
@@ -38,8 +38,9 @@ void arena_done(struct arena *arena);
 DEFINE_CLEANUP_AT(arena, struct arena, arena_done)
 
 /*
- * Pool: long-lived objects of one owner, in size classes with free lists. Freeing needs the size the
- * object was made with. pool_done frees all of it at once. An all-zero struct is a valid empty pool.
+ * Pool: long-lived objects of one owner, in size classes with free lists. Freeing needs
+ * the size the object was made with. pool_done frees all of it at once. An all-zero
+ * struct is a valid empty pool.
  */
 enum { POOL_CLASSES = 74 };
 struct pool {

@@ -1,4 +1,5 @@
-/* str.h - slices of bytes that carry their length, a growable buffer, and bounded number parsing. */
+/* str.h - slices of bytes that carry their length, a growable buffer, and bounded number
+ * parsing. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 

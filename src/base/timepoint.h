@@ -1,8 +1,8 @@
 /*
  * timepoint.h - two kinds of time that cannot be swapped.
  *
- * struct mono never steps back and goes on over restarts of the controller ("ledger time"): durations,
- * deadlines, leases and bills use it. struct wall is what calendars and people use.
+ * struct mono never steps back and goes on over restarts of the controller ("ledger time"):
+ * durations, deadlines, leases and bills use it. struct wall is what calendars and people use.
  */
 #ifndef BASE_TIMEPOINT_H
 #define BASE_TIMEPOINT_H

@@ -107,8 +107,8 @@ static const json_t *same_class(const json_t *list, const json_t *like)
     return NULL;
 }
 
-/* Prints the fields of `wanted` that are otherwise in `present` (NULL: nothing is there); counts them.
- * NOLINTNEXTLINE(misc-no-recursion): quotas are the only rows inside */
+/* Prints the fields of `wanted` that are otherwise in `present` (NULL: nothing is there); counts
+ * them. NOLINTNEXTLINE(misc-no-recursion): quotas are the only rows inside */
 static size_t diff_print(const char *prefix, const json_t *present, const json_t *wanted)
 {
     const char *key;

@@ -17,7 +17,8 @@ enum array_depth { ARRAY_IN_MEMORY, ARRAY_WHOLE };
 enum err array_elements(struct cli *cli, struct str id, enum array_depth depth, json_t **out,
                         struct error *e) MUST_CHECK;
 
-/* One object: name, project, how many elements there are and in which states. *out is the caller's. */
+/* One object: name, project, how many elements there are and in which states. *out is the
+ * caller's. */
 enum err array_summary(struct cli *cli, struct str id, json_t **out, struct error *e) MUST_CHECK;
 
 /* How many elements the command of that verb would act upon now. */

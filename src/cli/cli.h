@@ -1,6 +1,6 @@
 /*
- * cli.h - what every command of `berth` works with: its row in the table, its options, a connection to
- * the controller, and ways to print. Commands speak only the public API.
+ * cli.h - what every command of `berth` works with: its row in the table, its options, a connection
+ * to the controller, and ways to print. Commands speak only the public API.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -96,8 +96,8 @@ struct cli_command {
     const char *argument_field; /* the argument goes into this field of the body instead */
     const struct cli_column *columns;
     size_t column_count;
-    /* Of commands that destroy something: with --dry-run the object at `look` is read instead, and what it
-     * `would` is said. Workloads need no path of their own. */
+    /* Of commands that destroy something: with --dry-run the object at `look` is read instead, and
+     * what it `would` is said. Workloads need no path of their own. */
     const char *look;  /* "/v1/nodes/{}"; NULL: there is no --dry-run */
     const char *would; /* "be removed" */
     /* Everything else. */
@@ -143,7 +143,7 @@ void cli_encode(struct buf *out, struct str text);
 /* As one part of a path: the slashes of a project's path become colons. */
 void cli_encode_part(struct buf *out, struct str text);
 
-/* ---- requests ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct cli_answer {
     unsigned status;
@@ -154,9 +154,9 @@ struct cli_answer {
 void cli_answer_done(struct cli_answer *answer);
 DEFINE_CLEANUP_AT(cli_answer, struct cli_answer, cli_answer_done)
 
-/* Sends a JSON body (NULL: none) and reads the answer. Errors of the server come back as errors with
- * their detail, cause and field. POSTs carry a fresh Idempotency-Key and are repeated once when the
- * connection breaks. */
+/* Sends a JSON body (NULL: none) and reads the answer. Errors of the server come back as errors
+ * with their detail, cause and field. POSTs carry a fresh Idempotency-Key and are repeated once
+ * when the connection breaks. */
 enum err cli_request(struct cli *cli, const char *method, const char *target, const json_t *body,
                      struct cli_answer *answer, struct error *e) MUST_CHECK;
 /* The same, with the body left on the wire for the caller. */
@@ -177,7 +177,7 @@ enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, str
 /* The same for the values of OPTION_WORKLOAD: before a query is made of them. */
 enum err cli_resolve_options(struct cli *cli, struct error *e) MUST_CHECK;
 
-/* ---- printing ------------------------------------------------------------------------------------ */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 bool cli_is_terminal(void); /* stdout is one: colours, progress */
 /* Prints an object or an array in the format asked for. */

@@ -49,7 +49,7 @@
 #define ARGUMENTS(text)  .arguments = (text), .arguments_min = 1, .arguments_max = CLI_ARGUMENTS_MAX
 
 /* clang-format off */
-/* ---- columns ------------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static const struct cli_column project_columns[] = {
     { "PATH", "path", COLUMN_TEXT }, { "PRIORITY", "priority", COLUMN_TEXT },
@@ -145,7 +145,7 @@ static const struct cli_column audit_columns[] = {
     { "VERB", "verb", COLUMN_TEXT }, { "OBJECT", "object", COLUMN_TEXT },
 };
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static const struct cli_option submit_options[] = {
     TEXT("project", 'p', NULL, "PATH", "project it belongs to (default: one's tenant)"),
@@ -347,7 +347,7 @@ static const struct cli_option event_options[] = {
     LOCAL("count", 'n', "N", "end after so many"),
 };
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 #define COMMAND static const struct cli_command
 

@@ -29,7 +29,8 @@ static const char *trimmed(struct cli *cli, const char *path)
     return str_c(&cli->arena, text);
 }
 
-/* What a copy of it is called: its last part; of "dir/." and "/" what is inside is meant, which is ".". */
+/* What a copy of it is called: its last part; of "dir/." and "/" what is inside is meant,
+ * which is ".". */
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

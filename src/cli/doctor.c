@@ -31,7 +31,7 @@ static void note(const char *what, const char *detail)
     (void)printf("note  %s: %.*s\n", what, STR_ARG(buf_str(&text)));
 }
 
-/* ---- the controller --------------------------------------------------------------------------------- */
+/* ---- the controller -------------------------------------------------------------------------- */
 
 static bool check_reach(struct cli *cli, struct report *report)
 {
@@ -123,7 +123,7 @@ static void check_nodes(struct cli *cli, struct report *report)
     }
 }
 
-/* ---- this machine -------------------------------------------------------------------------------------- */
+/* ---- this machine ---------------------------------------------------------------------------- */
 
 static bool in_path(struct cli *cli, const char *program)
 {

@@ -1,6 +1,7 @@
 /*
- * dry_run.c - what a command that destroys something would do: the object is read, so that what is absent,
- * foreign or misspelt shows, and nothing is sent. The controller may still refuse the command itself.
+ * dry_run.c - what a command that destroys something would do: the object is read, so that
+ * what is absent, foreign or misspelt shows, and nothing is sent. The controller may still
+ * refuse the command itself.
  */
 #include <stdio.h>
 #include <string.h>

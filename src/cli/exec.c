@@ -89,6 +89,7 @@ enum cli_exit run_exec(struct cli *cli)
     terminal_restore();
     if (rc != ERR_OK)
         return cli_refused(cli, &e);
-    /* The command's own status is ours, as with ssh: 128 + the signal's number when it was killed. */
+    /* The command's own status is ours, as with ssh: 128 + the signal's number when it
+     * was killed. */
     return (enum cli_exit)(exited.is_signal ? 128 + exited.number : exited.number);
 }

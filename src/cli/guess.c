@@ -7,7 +7,8 @@
 
 enum { WORD_MAX = 64 };
 
-/* Letters missing, added, wrong, or swapped with their neighbour. Words of at most WORD_MAX letters. */
+/* Letters missing, added, wrong, or swapped with their neighbour. Words of at most
+ * WORD_MAX letters. */
 static size_t distance_of(struct str a, struct str b)
 {
     size_t rows[3][WORD_MAX + 1];
@@ -51,7 +52,7 @@ const char *guess_hint(struct cli *cli, const struct guess *guess)
     return guess->best == NULL ? "" : arena_format(&cli->arena, "; did you mean %s?", guess->best);
 }
 
-/* ---- names that the controller knows ---------------------------------------------------------- */
+/* ---- names that the controller knows --------------------------------------------------------- */
 
 static const struct {
     const char *kind; /* as refusals call it */

@@ -1,6 +1,6 @@
 /*
- * ignore.h - .gitignore files: comments, negation, `dir/`, anchored and floating patterns, `**`. Rules of
- * deeper directories and of later lines win, as gitignore(5) says.
+ * ignore.h - .gitignore files: comments, negation, `dir/`, anchored and floating patterns, `**`.
+ * Rules of deeper directories and of later lines win, as gitignore(5) says.
  */
 #ifndef CLI_IGNORE_H
 #define CLI_IGNORE_H

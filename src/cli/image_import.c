@@ -1,6 +1,6 @@
 /*
- * image_import.c - a directory, a tarball, an OCI layout or archive becomes one OCI archive (a tar of a
- * layout, https://github.com/opencontainers/image-spec) and is uploaded.
+ * image_import.c - a directory, a tarball, an OCI layout or archive becomes one OCI archive (a tar
+ * of a layout, https://github.com/opencontainers/image-spec) and is uploaded.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -176,7 +176,7 @@ static enum err layer_of_file(struct layer *layer, const char *path, struct erro
     return rc == ERR_OK ? layer_diff_id(layer, path, e) : rc;
 }
 
-/* ---- the archive --------------------------------------------------------------------------------- */
+/* ---- the archive ----------------------------------------------------------------------------- */
 
 static void header_add(struct archive *archive, const char *name, int64_t size_bytes)
 {

@@ -12,7 +12,8 @@
 
 enum { CHUNK = 64 * 1024, EVENT_BYTES_MAX = 4 * 1024 * 1024 };
 
-/* Copies a streamed answer to stdout: its bytes into files and pipes, and what is safe onto a terminal. */
+/* Copies a streamed answer to stdout: its bytes into files and pipes, and what is safe
+ * onto a terminal. */
 static enum err copy_out(struct http_client_response *response, bool is_raw, struct error *e)
 {
     static char chunk[CHUNK];

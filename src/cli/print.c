@@ -22,7 +22,7 @@ const json_t *cli_field(const json_t *object, const char *path)
     return object;
 }
 
-/* ---- cells ------------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 /* 1500 -> "1.5", 2000 -> "2", -1 -> "-" */
 static void add_milli(struct buf *out, int64_t milli)
@@ -196,9 +196,10 @@ void cli_add_json(struct buf *out, const json_t *value, size_t flags)
     free(text);
 }
 
-/* ---- whole values --------------------------------------------------------------------------------- */
+/* ---- whole values ---------------------------------------------------------------------------- */
 
-/* Text that YAML would read as something else, or not at all, is quoted as JSON, which YAML reads. */
+/* Text that YAML would read as something else, or not at all, is quoted as JSON, which
+ * YAML reads. */
 static bool yaml_is_plain(const char *text)
 {
     static const char *const words[] = { "true", "false", "null", "yes", "no", "on", "off", "~" };
@@ -255,7 +256,8 @@ static bool yaml_is_nested(const json_t *value)
            (json_is_array(value) && json_array_size(value) > 0);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the answer, whose depth was bounded when it was read */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the answer, whose depth was bounded when
+ * it was read */
 static void cli_print_yaml(const json_t *value, unsigned indent)
 {
     const char *key;

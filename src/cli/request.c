@@ -262,7 +262,8 @@ enum err cli_list(struct cli *cli, const char *target, json_t **out, struct erro
     return ERR_OK;
 }
 
-/* The id under which `item` answers to the name: its own, or that of its array. NULL: not its name. */
+/* The id under which `item` answers to the name: its own, or that of its array. NULL: not
+ * its name. */
 static const char *id_by_name(const json_t *item, const char *word)
 {
     const char *name = json_string_value(json_object_get(item, "name"));
@@ -276,8 +277,8 @@ static const char *id_by_name(const json_t *item, const char *word)
                                                                                       : NULL;
 }
 
-/* An id stays. A name is looked up among the workloads in memory: the one that has not ended, else the newest.
- * Of two that have not ended neither is meant more than the other. */
+/* An id stays. A name is looked up among the workloads in memory: the one that has not ended, else
+ * the newest. Of two that have not ended neither is meant more than the other. */
 enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, struct error *e)
 {
     struct str text = str_of(word);

@@ -1,6 +1,7 @@
 /*
- * safe.h - text of others on a terminal, which can do nothing with it but show it. What is escaped: the
- * controls of ASCII and of C1, bytes that are no UTF-8, and the characters that turn the reading direction.
+ * safe.h - text of others on a terminal, which can do nothing with it but show it. What is
+ * escaped: the controls of ASCII and of C1, bytes that are no UTF-8, and the characters that
+ * turn the reading direction.
  */
 #ifndef CLI_SAFE_H
 #define CLI_SAFE_H

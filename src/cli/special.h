@@ -34,18 +34,19 @@ enum cli_exit run_dry(struct cli *cli);
 enum workload_state cli_state(const char *name);
 /* wait.c: does a workload's state say that it has ended? */
 bool cli_state_is_final(const char *name);
-/* wait.c: waits for all ids, and says why they wait; *failed counts those that did not succeed. `deadline_s` 0: for ever. */
+/* wait.c: waits for all ids, and says why they wait; *failed counts those that did not succeed.
+ * `deadline_s` 0: for ever. */
 enum err wait_for_ends(struct cli *cli, const struct str *ids, size_t count, int64_t deadline_s,
                        size_t *failed, struct error *e) MUST_CHECK;
 /* The same until it runs or has ended; of an array, all of it. */
 enum err wait_for_begin(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
-/* For what needs a running workload: waits for one that starts, half a minute at most. ERR_CONFLICT: it does not
- * run, and what to do about that. */
+/* For what needs a running workload: waits for one that starts, half a minute at most.
+ * ERR_CONFLICT: it does not run, and what to do about that. */
 enum err wait_for_running(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
 /* logs.c: copies the output to stdout until it ends. */
 enum err logs_follow(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
-/* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal. `project` is
- * what it is for: its tenant gets the bytes. */
+/* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal.
+ * `project` is what it is for: its tenant gets the bytes. */
 enum err upload_dir(struct cli *cli, const char *dir, struct str project, struct str *digest,
                     struct error *e) MUST_CHECK;
 

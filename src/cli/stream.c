@@ -47,7 +47,7 @@ static void frame_send(struct session *session, enum stream_channel channel, str
         session_end(session, err_set(&session->error, ERR_IO, "the stream has no room"));
 }
 
-/* ---- our side -------------------------------------------------------------------------------------- */
+/* ---- our side -------------------------------------------------------------------------------- */
 
 static void input_stop(struct session *session)
 {
@@ -137,7 +137,7 @@ static void sizes_watch(struct session *session)
         fd >= 0 && loop_watch_add(session->loop, &session->size_changes, &e) == ERR_OK;
 }
 
-/* ---- their side ------------------------------------------------------------------------------------ */
+/* ---- their side ------------------------------------------------------------------------------ */
 
 static void frame_take(struct session *session, const struct channel_frame *frame)
 {
@@ -285,7 +285,7 @@ static const struct link_events link_events = {
 };
 static const struct link_options link_options = { .message_bytes_max = 1024 * 1024 };
 
-/* ---- over the unix socket: HTTP first, then the link ------------------------------------------------- */
+/* ---- over the unix socket: HTTP first, then the link ----------------------------------------- */
 
 static void upgrade_on_open(struct conn *conn, void *arg)
 {

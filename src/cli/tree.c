@@ -32,7 +32,7 @@ static enum err archive_error(struct archive *archive, struct error *e)
     return err_set(e, ERR_IO, "tar: %s", why != NULL ? why : "unknown error");
 }
 
-/* ---- writing ------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static enum err write_content(struct archive *archive, int fd, struct error *e)
 {
@@ -178,12 +178,12 @@ enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore
     return rc;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /*
- * Only files and directories come here. A workload's symbolic link may lead anywhere on this machine: whoever
- * opened it later would read or write there. Looking at where it leads does not help, because links lead
- * through each other.
+ * Only files and directories come here. A workload's symbolic link may lead anywhere on this
+ * machine: whoever opened it later would read or write there. Looking at where it leads does not
+ * help, because links lead through each other.
  */
 static bool is_wanted(struct archive_entry *entry)
 {
@@ -223,8 +223,9 @@ static enum err read_entry(struct archive *in, struct archive_entry *entry, stru
     return archive_write_finish_entry(out) < ARCHIVE_WARN ? archive_error(out, e) : ERR_OK;
 }
 
-/* Where a stream goes, as with `cp -r`: a name goes into a directory that is there, and else becomes the last
- * part of the path. A stream that begins with "." has what is inside a directory. */
+/* Where a stream goes, as with `cp -r`: a name goes into a directory that is there, and
+ * else becomes the last part of the path. A stream that begins with "." has what is
+ * inside a directory. */
 struct place {
     char path[PATH_BYTES];
     const char *base; /* its last part; NULL: it is a directory and we are in it */
@@ -364,7 +365,7 @@ static enum err tree_read(int fd, const char *path, enum tree_words words, struc
     return rc;
 }
 
-/* ---- in a child ------------------------------------------------------------------------------------ */
+/* ---- in a child ------------------------------------------------------------------------------ */
 
 static _Noreturn void child_end(enum err rc, const struct error *e)
 {

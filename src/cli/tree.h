@@ -9,13 +9,15 @@ enum tree_ignore { TREE_ALL, TREE_GITIGNORE };
 
 /*
  * Writes `path` (a file or directory) as a tar to `fd`, names sorted, under `name`; "" (directories
- * only): its content without a name of its own, "." the same with "./" before each. With TREE_GITIGNORE what .gitignore files name is left out
- * and times and owners are blank, so that equal trees give equal bytes.
+ * only): its content without a name of its own, "." the same with "./" before each. With
+ * TREE_GITIGNORE what .gitignore files name is left out and times and owners are blank, so that
+ * equal trees give equal bytes.
  */
 enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore ignore,
                     struct error *e) MUST_CHECK;
 
-/* What is said of links and devices, which are skipped: nothing, how many there were, or each by its name. */
+/* What is said of links and devices, which are skipped: nothing, how many there were, or
+ * each by its name. */
 enum tree_words { TREE_QUIET, TREE_BRIEF, TREE_VERBOSE };
 
 /* Runs one of both in a child process: its end of the pipe is *fd. tree_wait gives its outcome. */

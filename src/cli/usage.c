@@ -42,8 +42,8 @@ enum cli_exit cli_usage(const struct cli *cli, const char *fmt, ...)
     return CLI_USAGE;
 }
 
-/* What was asked for cannot be right as it stands: wrong words here, or the controller refuses a field. Work that
- * no node can hold is well said all the same. */
+/* What was asked for cannot be right as it stands: wrong words here, or the controller refuses a
+ * field. Work that no node can hold is well said all the same. */
 static bool is_usage(const struct error *e)
 {
     return e->code == ERR_INVALID && (e->cause == CAUSE_NONE || e->cause == CAUSE_INVALID);

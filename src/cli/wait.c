@@ -1,6 +1,6 @@
 /*
- * wait.c - until workloads begin, run, or end: asked for again and again, less often the longer it takes. Who
- * waits is told on standard error why, and when that changes.
+ * wait.c - until workloads begin, run, or end: asked for again and again, less often the longer it
+ * takes. Who waits is told on standard error why, and when that changes.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -99,7 +99,8 @@ static void tell(const struct cli *cli, struct waited *waited, const char *text)
     waited->told = text;
 }
 
-/* NULL: nothing that somebody who waits wants to know. Only who has been told that it waits hears more. */
+/* NULL: nothing that somebody who waits wants to know. Only who has been told that it
+ * waits hears more. */
 static const char *news_of(struct cli *cli, const struct waited *waited, const json_t *view)
 {
     const char *state = waited->state;
@@ -167,8 +168,8 @@ static enum err look_at_elements(struct cli *cli, enum array_depth depth, struct
     return ERR_OK;
 }
 
-/* All elements of an array are over, and whether all of them succeeded. As long as some in memory are
- * not, the store has nothing to say. */
+/* All elements of an array are over, and whether all of them succeeded. As long as some in memory
+ * are not, the store has nothing to say. */
 static enum err look_at_array(struct cli *cli, struct waited *waited, const char **news,
                               struct error *e)
 {

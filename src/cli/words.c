@@ -114,8 +114,8 @@ static bool name_read(struct cli *cli, const char *word)
     return cli->command != NULL || (cli->named_count == 1 && words_is_noun(word));
 }
 
-/* Whether the next argument is the first word of a command that this command runs: all that follows is that
- * command's own, options too. */
+/* Whether the next argument is the first word of a command that this command runs: all that follows
+ * is that command's own, options too. */
 static bool begins_command(const struct cli *cli)
 {
     const char *wanted = cli->command->arguments;

@@ -25,9 +25,9 @@ int64_t blobs_bytes(const struct blobs *blobs); /* stored in all */
 /* An upload under way. */
 struct blob_writer;
 /*
- * The quota holds for what is stored and all uploads under way together. Bytes count as they come: what is
- * only announced (0: nothing is) must fit now, but holds no room, or slow clients could take it all.
- * ERR_LIMIT: no room.
+ * The quota holds for what is stored and all uploads under way together. Bytes count as they come:
+ * what is only announced (0: nothing is) must fit now, but holds no room, or slow clients could
+ * take it all. ERR_LIMIT: no room.
  */
 enum err blob_writer_new(struct blobs *blobs, int64_t size_bytes_max, int64_t announced_bytes,
                          struct blob_writer **out, struct error *e) MUST_CHECK;

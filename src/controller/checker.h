@@ -1,9 +1,9 @@
 /*
  * checker.h - the engine's self-check in a forked copy of the process.
  *
- * Recomputing everything that is derived takes about as long as the state is large; the loop has other
- * things to do. A child has the state as it was, to itself: what the loop pays is the fork. Small
- * states are checked in place, which is cheaper than that.
+ * Recomputing everything that is derived takes about as long as the state is large; the loop has
+ * other things to do. A child has the state as it was, to itself: what the loop pays is the fork.
+ * Small states are checked in place, which is cheaper than that.
  */
 #ifndef CONTROLLER_CHECKER_H
 #define CONTROLLER_CHECKER_H

@@ -29,7 +29,7 @@ struct cli_streams {
     struct berthd *berthd;
 };
 
-/* ---- bytes both ways ---------------------------------------------------------------------------- */
+/* ---- bytes both ways ------------------------------------------------------------------------- */
 
 static void relay_free_if_done(struct relay *relay)
 {
@@ -104,7 +104,7 @@ static const struct link_stream_events half_events = {
     .on_close = half_on_close,
 };
 
-/* ---- who may, and where ----------------------------------------------------------------------------- */
+/* ---- who may, and where ---------------------------------------------------------------------- */
 
 /* What a stream is about, once it has been found and allowed. */
 struct destination {
@@ -177,7 +177,7 @@ static enum ticket_kind ticket_kind_of(const struct stream_header *header)
     return is_volume ? TICKET_VOLUME_PUT : TICKET_COPY_PUT;
 }
 
-/* ---- tickets ------------------------------------------------------------------------------------------ */
+/* ---- tickets --------------------------------------------------------------------------------- */
 
 static enum err payload_make(const struct stream_header *header, struct buf *out, struct error *e)
 {
@@ -309,7 +309,7 @@ static void relay_start(struct cli_streams *streams, struct link_stream *stream,
     half_flush(&relay->user);
 }
 
-/* ---- volumes that are nowhere yet ------------------------------------------------------------------------ */
+/* ---- volumes that are nowhere yet ------------------------------------------------------------ */
 
 /* Held until the volume's place is durable. The user may hang up meanwhile. */
 struct placing {

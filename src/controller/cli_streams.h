@@ -1,7 +1,7 @@
 /*
- * cli_streams.h - streams that people open: a command or terminal in a running workload, a tree out of
- * or into a workload or a volume. The controller says who may, signs a ticket for the node and passes
- * bytes both ways with bounded memory; the node obeys the ticket alone.
+ * cli_streams.h - streams that people open: a command or terminal in a running workload, a tree out
+ * of or into a workload or a volume. The controller says who may, signs a ticket for the node and
+ * passes bytes both ways with bounded memory; the node obeys the ticket alone.
  */
 #ifndef CONTROLLER_CLI_STREAMS_H
 #define CONTROLLER_CLI_STREAMS_H
@@ -25,9 +25,9 @@ struct stream_end {
 };
 
 /*
- * A command in a running workload for a user who is not on a link: browsers, over terminal.h. `header`
- * is of STREAM_EXEC with a command. Judges the token (or the peer) as for command lines; `out` is the
- * stream to the node, with the ticket already on it.
+ * A command in a running workload for a user who is not on a link: browsers, over terminal.h.
+ * `header` is of STREAM_EXEC with a command. Judges the token (or the peer) as for command lines;
+ * `out` is the stream to the node, with the ticket already on it.
  */
 enum err cli_streams_exec(struct berthd *berthd, const struct conn_peer *peer,
                           const struct stream_header *header, const struct stream_end *end,

@@ -19,8 +19,8 @@
 
 enum {
     TURN_BUDGET = 2000, /* workloads looked at before the loop serves others again */
-    /* Pages that are written again and again are copied once: the longer the log, the less there is to
-     * copy, and the longer the batch waits that comes upon it. */
+    /* Pages that are written again and again are copied once: the longer the log, the less there is
+     * to copy, and the longer the batch waits that comes upon it. */
     LOG_PAGES_MAX = 16384,
     COPY_EVERY_COMMITS = 64, /* at most: a reader may keep the log long */
     LOG_PAGES_IDLE = 1000,
@@ -375,7 +375,8 @@ static bool blob_is_used(void *arg, const struct digest *digest)
     return false;
 }
 
-/* Once all nodes are back under our epoch, no node is believed any more that tells of a higher one. */
+/* Once all nodes are back under our epoch, no node is believed any more that tells of a
+ * higher one. */
 static void restore_settle(struct berthd *berthd)
 {
     if (!berthd->claims.is_restored ||

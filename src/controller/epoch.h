@@ -2,9 +2,10 @@
  * epoch.h - after a restore, an epoch above what nodes have obeyed.
  *
  * Each start claims an epoch, so a backup may lie many below what nodes know by now, and they obey
- * nothing lower. A node that reports a higher one is believed only after a restore - else a copy of the
- * store that was started by mistake would overtake the controller it was copied from - and only within
- * a bound, since a node may lie. Every claim at least doubles the distance: twenty at most a start.
+ * nothing lower. A node that reports a higher one is believed only after a restore - else a
+ * copy of the store that was started by mistake would overtake the controller it was copied
+ * from - and only within a bound, since a node may lie. Every claim at least doubles the
+ * distance: twenty at most a start.
  */
 #ifndef CONTROLLER_EPOCH_H
 #define CONTROLLER_EPOCH_H

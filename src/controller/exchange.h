@@ -1,7 +1,7 @@
 /*
  * exchange.h - one HTTP request on its way through the controller. Only the server's files include
- * this: server.c (listeners, heads, commands), server_body.c (uploads), server_feed.c (change feeds),
- * server_log.c (output of workloads, blobs).
+ * this: server.c (listeners, heads, commands), server_body.c (uploads), server_feed.c (change
+ * feeds), server_log.c (output of workloads, blobs).
  */
 #ifndef CONTROLLER_EXCHANGE_H
 #define CONTROLLER_EXCHANGE_H
@@ -73,7 +73,8 @@ struct server {
 
 /* The same for an error. */
 void exchange_refuse(struct exchange *exchange, const struct error *e);
-/* Runs exchange->result.command and answers. False: it was refused. The exchange may be gone then. */
+/* Runs exchange->result.command and answers. False: it was refused. The exchange may be
+ * gone then. */
 bool exchange_command(struct exchange *exchange);
 /* The live request, or NULL. */
 struct http_request *exchange_http(const struct exchange *exchange);

@@ -1,7 +1,7 @@
 /*
  * images.h - what is inside an image as far as starting work needs it: entrypoint, command,
- * environment and working directory, out of the OCI configuration. Read from the archive in the blob
- * store when an image is added, kept as a small file per manifest digest, cached here.
+ * environment and working directory, out of the OCI configuration. Read from the archive in the
+ * blob store when an image is added, kept as a small file per manifest digest, cached here.
  */
 #ifndef CONTROLLER_IMAGES_H
 #define CONTROLLER_IMAGES_H

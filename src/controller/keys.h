@@ -27,10 +27,10 @@ enum err keys_create(const struct config *config, struct error *e) MUST_CHECK;
 /* Loads them; makes a new server certificate when it ends within 30 days or the names changed. */
 enum err keys_load(const struct config *config, struct keys **out, struct error *e) MUST_CHECK;
 /*
- * What a running controller renews: the key of session tickets once it is a day old at `now` (who holds
- * a ticket under the one before resumes still), and the server's certificate, which is read again: an
- * operator's may have been replaced, ours is made anew near its end. `is_new`: something changed. On
- * an error what was in use stays.
+ * What a running controller renews: the key of session tickets once it is a day old at `now` (who
+ * holds a ticket under the one before resumes still), and the server's certificate, which is read
+ * again: an operator's may have been replaced, ours is made anew near its end. `is_new`: something
+ * changed. On an error what was in use stays.
  */
 enum err keys_refresh(const struct config *config, struct keys *keys, struct wall now, bool *is_new,
                       struct error *e) MUST_CHECK;

@@ -17,8 +17,8 @@ struct logship *logship_new(struct loop *loop, struct logstore *logs);
 void logship_free(struct logship *ship); /* NULL is a no-op */
 
 /*
- * Where the output of an allocation belongs. True only for allocations that are on this node now, or
- * were when their output began to come in: a node cannot write into another's output.
+ * Where the output of an allocation belongs. True only for allocations that are on this node now,
+ * or were when their output began to come in: a node cannot write into another's output.
  */
 bool logship_key(struct logship *ship, const struct state *state, struct id node,
                  const struct log_position *position, struct log_key *out);

@@ -1,9 +1,9 @@
 /*
  * Layout: DIR/<project>/<workload>/<attempt>.<rank>.<allocation>.<suffix>, where the suffix is
  * `spool` while the output grows and `done` when nothing follows; `cut` beside it is an empty file
- * that says that bytes were dropped. DIR/expected/<allocation> names project, workload, attempt, rank
- * and node of output that is not complete. The file system is the only state besides caches of how much
- * each project stores and of which workloads output is expected.
+ * that says that bytes were dropped. DIR/expected/<allocation> names project, workload, attempt,
+ * rank and node of output that is not complete. The file system is the only state besides caches of
+ * how much each project stores and of which workloads output is expected.
  */
 #include "controller/logstore.h"
 

@@ -35,8 +35,8 @@ bool logstore_is_final(struct logstore *logs, const struct log_key *key);
 bool logstore_is_cut(struct logstore *logs, const struct log_key *key);
 /*
  * Appends at `offset`. What is stored already is skipped; ERR_CONFLICT when bytes before it are
- * missing; ERR_LIMIT when the project's quota is used up by output that is still growing: the rest of
- * this output is dropped, and readers are told.
+ * missing; ERR_LIMIT when the project's quota is used up by output that is still growing: the rest
+ * of this output is dropped, and readers are told.
  */
 enum err logstore_append(struct logstore *logs, const struct log_key *key, uint64_t offset,
                          struct str bytes, struct error *e) MUST_CHECK;
@@ -44,8 +44,8 @@ enum err logstore_append(struct logstore *logs, const struct log_key *key, uint6
 void logstore_finish(struct logstore *logs, const struct log_key *key);
 
 /*
- * Output that will come: kept until it is complete, so that a controller that starts anew knows whose it
- * is although the allocation has left the state meanwhile. Not durable against power loss.
+ * Output that will come: kept until it is complete, so that a controller that starts anew knows
+ * whose it is although the allocation has left the state meanwhile. Not durable against power loss.
  */
 void logstore_expect(struct logstore *logs, const struct log_key *key, struct id node);
 /* False: nothing is expected of that allocation. */
@@ -70,12 +70,12 @@ void logstore_list(struct logstore *logs, struct id project, struct id workload,
 enum err logstore_read(struct logstore *logs, const struct log_key *key, uint64_t offset,
                        size_t max, struct buf *out, struct error *e) MUST_CHECK;
 
-/* Everything appended before is on disk when it returns: before a node is told that its copy may go.
- * Blocking, and safe on a worker while the loop goes on appending. */
+/* Everything appended before is on disk when it returns: before a node is told that its copy may
+ * go. Blocking, and safe on a worker while the loop goes on appending. */
 enum err logstore_sync(const struct logstore *logs, struct error *e) MUST_CHECK;
 
-/* Removes output whose last byte is older than `age_s`, unless its allocation still lives: work may be
- * silent for long. Returns how many files went. */
+/* Removes output whose last byte is older than `age_s`, unless its allocation still lives: work may
+ * be silent for long. Returns how many files went. */
 size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s,
                        bool (*is_live)(void *arg, struct id allocation), void *arg);
 

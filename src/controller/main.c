@@ -181,8 +181,9 @@ static int usage(const char *problem)
 
 /*
  * The state grows in small pieces for as long as the process lives, and batches come and go by the
- * hundred a second. The allocator's defaults give memory back at 128 KiB and take it again page by page:
- * system calls and page faults that cost more than the requests. Much is kept, and taken in larger steps.
+ * hundred a second. The allocator's defaults give memory back at 128 KiB and take it again
+ * page by page: system calls and page faults that cost more than the requests. Much is kept,
+ * and taken in larger steps.
  */
 static void tune_memory(void)
 {

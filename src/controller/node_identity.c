@@ -2,10 +2,10 @@
  * Who a node is: the certificate it gets when it joins, renews while it works, and shows with each
  * connection.
  *
- * A node speaks with its present certificate. One that it renewed becomes the present one when it is
- * shown for the first time; until then the answer to the renewal may have been lost, and the old one
- * counts. Whatever is older than the present one speaks for nobody: it is of a machine in whose place
- * another has joined, or a copy.
+ * A node speaks with its present certificate. One that it renewed becomes the present one when it
+ * is shown for the first time; until then the answer to the renewal may have been lost, and the old
+ * one counts. Whatever is older than the present one speaks for nobody: it is of a machine in whose
+ * place another has joined, or a copy.
  */
 #include <assert.h>
 #include <string.h>
@@ -21,7 +21,7 @@ enum {
     RENEWABLE_S = 90 * DAY_S /* after its end */
 };
 
-/* ---- certificates ------------------------------------------------------------------------------ */
+/* ---- certificates ---------------------------------------------------------------------------- */
 
 /* A certificate that goes out when the node's record of it is durable. */
 struct issuing {
@@ -170,7 +170,7 @@ void session_renew(struct session *session, const void *message)
         refuse_to_issue(session, rc, &e);
 }
 
-/* ---- showing it -------------------------------------------------------------------------------- */
+/* ---- showing it ------------------------------------------------------------------------------ */
 
 /* From now on it is the node's present one, and nothing older counts. */
 static void certificate_shown(struct session *session, const struct digest *fingerprint,

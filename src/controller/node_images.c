@@ -105,7 +105,7 @@ void session_image_wanted(struct session *session, const void *message)
         sodium_memzero(password.data, password.size);
 }
 
-/* ---- how far they are -------------------------------------------------------------------------- */
+/* ---- how far they are ------------------------------------------------------------------------ */
 
 /* Does something on this node wait for this image to start? */
 static bool node_waits_for(const struct node *node, const struct digest *manifest)
@@ -184,7 +184,7 @@ bool nodes_image_progress(const struct nodes *nodes, struct id node, const struc
     return true;
 }
 
-/* ---- streams of their bytes --------------------------------------------------------------------- */
+/* ---- streams of their bytes ------------------------------------------------------------------ */
 
 struct blob_stream {
     struct link_stream *stream;

@@ -3,8 +3,8 @@
  * heartbeats, desired sets, images and logs.
  *
  * Who speaks is the certificate's word alone; node ids inside messages are never read. A node whose
- * certificate has expired may renew it and nothing else; a removed node is told so. Whoever has neither
- * said hello nor opened a stream with a good token is a stranger (strangers.h).
+ * certificate has expired may renew it and nothing else; a removed node is told so. Whoever has
+ * neither said hello nor opened a stream with a good token is a stranger (strangers.h).
  */
 #ifndef CONTROLLER_NODES_H
 #define CONTROLLER_NODES_H
@@ -65,7 +65,8 @@ struct id nodes_run(const struct nodes *nodes, struct id node);
 size_t nodes_connected(const struct nodes *nodes);
 /* Wall-clock skew of a connected node in ms, its clock minus ours; UNSET: not connected. */
 int64_t nodes_skew_ms(const struct nodes *nodes, struct id node);
-/* How far a node is with an image that work there waits for; `detail` is borrowed. False: not known. */
+/* How far a node is with an image that work there waits for; `detail` is borrowed. False:
+ * not known. */
 bool nodes_image_progress(const struct nodes *nodes, struct id node, const struct digest *manifest,
                           struct image_progress_message *out);
 

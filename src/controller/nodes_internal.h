@@ -1,7 +1,7 @@
 /*
  * nodes_internal.h - sessions of nodes, shared by the parts of nodes.h: nodes.c (links, greeting,
- * reports), node_identity.c (certificates), node_images.c (bytes of images and uploads). Nobody else
- * includes this.
+ * reports), node_identity.c (certificates), node_images.c (bytes of images and uploads).
+ * Nobody else includes this.
  */
 #ifndef CONTROLLER_NODES_INTERNAL_H
 #define CONTROLLER_NODES_INTERNAL_H
@@ -51,14 +51,14 @@ void session_command(struct session *session, struct command *command);
 /* False: there is none in common, and that has been said. */
 bool session_chooses(struct session *session, int64_t min, int64_t max, int64_t *chosen);
 
-/* ---- node_identity.c: handlers of messages, and --------------------------------------------------- */
+/* ---- node_identity.c: handlers of messages, and ---------------------------------------------- */
 
 void session_join(struct session *session, const void *message);
 void session_renew(struct session *session, const void *message);
 /* Which node the certificate names, if that node exists and this one counts; refuses otherwise. */
 bool session_identify(struct session *session);
 
-/* ---- node_images.c ----------------------------------------------------------------------------- */
+/* ---- node_images.c --------------------------------------------------------------------------- */
 
 void session_image_wanted(struct session *session, const void *message);
 void session_image_progress(struct session *session, const void *message);

@@ -1,4 +1,5 @@
-/* pulse.h - whether the scheduler gets on: what /healthz tells whoever restarts a stuck controller. */
+/* pulse.h - whether the scheduler gets on: what /healthz tells whoever restarts a stuck
+ * controller. */
 #ifndef CONTROLLER_PULSE_H
 #define CONTROLLER_PULSE_H
 

@@ -33,7 +33,8 @@ static const char *const passed_on[] = { "HTTP_PROXY",    "HTTPS_PROXY", "NO_PRO
 
 /* ---- references ----------------------------------------------------------------------------- */
 
-/* A first part with a dot, a colon or the name localhost is a host; else it is the usual registry. */
+/* A first part with a dot, a colon or the name localhost is a host; else it is the usual
+ * registry. */
 struct str registry_host(struct str reference)
 {
     struct str rest = reference;
@@ -124,7 +125,7 @@ const char *registry_by_digest(struct str reference, const struct digest *digest
     return arena_format(arena, "%.*s@sha256:%s", STR_ARG(repository_of(reference)), hex);
 }
 
-/* ---- skopeo ----------------------------------------------------------------------------------- */
+/* ---- skopeo ---------------------------------------------------------------------------------- */
 
 struct session {
     const struct registry_request *request;
@@ -252,7 +253,7 @@ static enum err ask(const struct session *session, const char *reference, bool i
     return ERR_OK;
 }
 
-/* ---- manifests --------------------------------------------------------------------------------- */
+/* ---- manifests ------------------------------------------------------------------------------- */
 
 static void digest_of(struct str bytes, struct digest *out)
 {

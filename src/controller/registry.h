@@ -1,13 +1,13 @@
 /*
- * registry.h - what a reference in a registry means now: the digest of its manifest, and the image's
- * defaults, asked with skopeo as a child.
+ * registry.h - what a reference in a registry means now: the digest of its manifest, and the
+ * image's defaults, asked with skopeo as a child.
  *
- * An image is stored by digest, so a tag is looked up once, when the image is named. A list of images
- * for several machines becomes the one for this kind of machine. The login goes into a file of mode
- * 0600 in a directory of its own that is removed afterwards: never onto a command line.
+ * An image is stored by digest, so a tag is looked up once, when the image is named. A list of
+ * images for several machines becomes the one for this kind of machine. The login goes into a file
+ * of mode 0600 in a directory of its own that is removed afterwards: never onto a command line.
  *
- * A tenant names the host. The child is run by berth-egress, so that it gets nowhere near: an operator's
- * `registries` may be on networks of the site, those of strangers may not.
+ * A tenant names the host. The child is run by berth-egress, so that it gets nowhere near: an
+ * operator's `registries` may be on networks of the site, those of strangers may not.
  */
 #ifndef CONTROLLER_REGISTRY_H
 #define CONTROLLER_REGISTRY_H
@@ -49,8 +49,8 @@ enum err registry_judge(struct str reference, const struct registry_rules *rules
 /* ERR_INVALID naming the host: it is not on the loopback. */
 enum err registry_check_plain(const struct str_list *hosts, struct error *e) MUST_CHECK;
 
-/* Blocking, up to minutes: for workers. `out` lives in the arena. ERR_INVALID: no reference, or not an
- * image; ERR_UNAVAILABLE with what the registry said: it could not be resolved. */
+/* Blocking, up to minutes: for workers. `out` lives in the arena. ERR_INVALID: no reference, or not
+ * an image; ERR_UNAVAILABLE with what the registry said: it could not be resolved. */
 enum err registry_resolve(const struct registry_request *request, struct arena *arena,
                           struct registry_image *out, struct error *e) MUST_CHECK;
 

@@ -115,7 +115,7 @@ static bool op_image_command(void *arg, const struct digest *manifest, struct ar
     return true;
 }
 
-/* ---- the life of an exchange ------------------------------------------------------------------ */
+/* ---- the life of an exchange ----------------------------------------------------------------- */
 
 struct http_request *exchange_http(const struct exchange *exchange)
 {
@@ -226,7 +226,7 @@ void exchange_refuse(struct exchange *exchange, const struct error *e)
     exchange_answer(exchange);
 }
 
-/* ---- Idempotency-Key ---------------------------------------------------------------------------- */
+/* ---- Idempotency-Key ------------------------------------------------------------------------- */
 
 static void hash_add(crypto_hash_sha256_state *hash, struct str bytes)
 {
@@ -323,7 +323,7 @@ static void key_remember(struct exchange *exchange)
     buf_done(&told_once.body);
 }
 
-/* ---- commands and queries ------------------------------------------------------------------------ */
+/* ---- commands and queries -------------------------------------------------------------------- */
 
 bool exchange_command(struct exchange *exchange)
 {
@@ -394,7 +394,7 @@ static void query_queue(struct exchange *exchange)
     query_next(server);
 }
 
-/* ---- who asks, and how often ---------------------------------------------------------------------- */
+/* ---- who asks, and how often ----------------------------------------------------------------- */
 
 static enum err authenticate(struct exchange *exchange, struct http_request *http, struct error *e)
 {
@@ -437,7 +437,8 @@ static struct rate_bucket *bucket_of(struct server *server, struct id token, str
     return bucket;
 }
 
-/* A token bucket a token: sustained rate, bursts of ten seconds of it. Root on this machine is free. */
+/* A token bucket a token: sustained rate, bursts of ten seconds of it. Root on this
+ * machine is free. */
 static enum err rate_check(struct exchange *exchange, struct error *e)
 {
     struct server *server = exchange->server;
@@ -460,7 +461,7 @@ static enum err rate_check(struct exchange *exchange, struct error *e)
     return ERR_OK;
 }
 
-/* ---- heads and bodies ------------------------------------------------------------------------------ */
+/* ---- heads and bodies ------------------------------------------------------------------------ */
 
 static enum err head_match(struct exchange *exchange, struct http_request *http, char allow[64],
                            struct error *e)
@@ -617,7 +618,7 @@ static void on_refuse(unsigned status, const char *detail, struct buf *body,
     api_answer_done(&answer);
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void on_accept(struct conn *conn, void *arg)
 {

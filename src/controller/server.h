@@ -1,6 +1,6 @@
 /*
- * server.h - the HTTP side of the controller: listeners, authentication, rates, routes, feeds. What a
- * route does is api/'s; here is when an answer may leave, and to whom.
+ * server.h - the HTTP side of the controller: listeners, authentication, rates, routes, feeds. What
+ * a route does is api/'s; here is when an answer may leave, and to whom.
  */
 #ifndef CONTROLLER_SERVER_H
 #define CONTROLLER_SERVER_H

@@ -39,8 +39,8 @@ void body_start(struct exchange *exchange, struct http_request *request)
 }
 
 /*
- * What is known of the bytes becomes a command. They stay only if that is accepted; it goes in the same
- * turn, so nobody else can have come to rely on what is new.
+ * What is known of the bytes becomes a command. They stay only if that is accepted; it goes in the
+ * same turn, so nobody else can have come to rely on what is new.
  */
 static void body_known(struct exchange *exchange)
 {

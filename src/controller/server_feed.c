@@ -1,6 +1,7 @@
 /*
  * Change feeds. A feed that resumes is first given what the journal has, page by page on a worker,
- * until it has caught up with what was published; from then on it gets events as they become durable.
+ * until it has caught up with what was published; from then on it gets events as they
+ * become durable.
  */
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #include "wire/spool.h"
 
 enum { READ_BYTES = 80 * 1024, LOOK_MS = 150, BLOB_CHUNK = 64 * 1024 };
-/* Output that is still on its way when its work has ended: how long a reader waits for its next byte, and
- * for all of it before the first byte is answered. */
+/* Output that is still on its way when its work has ended: how long a reader waits for its next
+ * byte, and for all of it before the first byte is answered. */
 enum { QUIET_S = 10, SETTLE_S = 30 };
 
 struct log_reader {
@@ -145,8 +145,8 @@ static bool output_is_partial(const struct log_reader *reader)
 }
 
 /*
- * A state comes here before the last of the output does, and who has waited for the end wants to read all
- * of it. True: more of what has ended is on its way, and comes.
+ * A state comes here before the last of the output does, and who has waited for the end wants to
+ * read all of it. True: more of what has ended is on its way, and comes.
  */
 static bool output_is_due(struct log_reader *reader)
 {
@@ -349,7 +349,7 @@ void logs_end(struct server *server)
     }
 }
 
-/* ---- blobs ---------------------------------------------------------------------------------------- */
+/* ---- blobs ----------------------------------------------------------------------------------- */
 
 struct blob_reader {
     struct exchange *exchange;

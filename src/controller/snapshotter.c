@@ -71,8 +71,8 @@ static _Noreturn void child_write(const struct snapshotter *snapshotter, const s
 void snapshotter_consider(struct snapshotter *snapshotter, const struct store *store,
                           const struct state *state)
 {
-    /* Its cost is that of all of the state: as many events more as there is work keeps it a small part
-     * of theirs, and a restart replays no more than it loads. */
+    /* Its cost is that of all of the state: as many events more as there is work keeps it a small
+     * part of theirs, and a restart replays no more than it loads. */
     uint64_t every = (uint64_t)snapshotter->every_events + state->workload_count;
     uint64_t since = state->sequence - snapshotter->last_sequence;
     if (snapshotter->child > 0 || since < every)

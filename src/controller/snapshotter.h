@@ -17,8 +17,8 @@ void snapshotter_free(struct snapshotter *snapshotter); /* NULL is a no-op */
 void snapshotter_consider(struct snapshotter *snapshotter, const struct store *store,
                           const struct state *state);
 
-/* On the worker that just made a batch durable: stores the child's snapshot if it is complete and not
- * newer than `durable`. */
+/* On the worker that just made a batch durable: stores the child's snapshot if it is complete and
+ * not newer than `durable`. */
 enum err snapshotter_store(struct snapshotter *snapshotter, struct store *store, uint64_t durable,
                            struct error *e) MUST_CHECK;
 

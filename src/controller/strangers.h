@@ -1,10 +1,11 @@
 /*
- * strangers.h - links whose other end has not said yet who it is: how long one may take, and how many
- * there may be, of one address and in all.
+ * strangers.h - links whose other end has not said yet who it is: how long one may take, and how
+ * many there may be, of one address and in all.
  *
  * When there are too many the oldest goes, of the same address first: whoever is honest says hello
- * within a round trip, so that even behind the address of an attacker, or beside a thousand of them, a
- * node gets in. An IPv6 address counts by its first 64 bits, which is what one customer is given.
+ * within a round trip, so that even behind the address of an attacker, or beside a
+ * thousand of them, a node gets in. An IPv6 address counts by its first 64 bits, which is
+ * what one customer is given.
  */
 #ifndef CONTROLLER_STRANGERS_H
 #define CONTROLLER_STRANGERS_H

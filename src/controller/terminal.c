@@ -62,7 +62,7 @@ static const struct schema terminal_schema =
     SCHEMA("TerminalMessage", message_fields, "what a browser's terminal says");
 #undef OF
 
-/* ---- towards the client ------------------------------------------------------------------------- */
+/* ---- towards the client ---------------------------------------------------------------------- */
 
 static void terminal_end(struct terminal *terminal, unsigned code, const char *reason)
 {
@@ -142,7 +142,7 @@ static void terminal_pump(struct terminal *terminal)
     }
 }
 
-/* ---- the node's side ------------------------------------------------------------------------------ */
+/* ---- the node's side ------------------------------------------------------------------------- */
 
 static void node_flush(struct terminal *terminal)
 {
@@ -190,7 +190,7 @@ static const struct link_stream_events node_events = { .on_data = node_on_data,
                                                        .on_room = node_on_room,
                                                        .on_close = node_on_close };
 
-/* ---- the client's side ---------------------------------------------------------------------------- */
+/* ---- the client's side ----------------------------------------------------------------------- */
 
 static enum err terminal_start(struct terminal *terminal, const struct terminal_message *message,
                                struct error *e)
@@ -306,9 +306,10 @@ static void on_deadline(void *arg)
     terminal_fail(arg, CLOSE_PROTOCOL, STR("nothing was said for too long"));
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* A page of another origin must not even try: browsers say where a page is from, others say nothing. */
+/* A page of another origin must not even try: browsers say where a page is from, others
+ * say nothing. */
 static enum err origin_check(const struct http_request *http, struct error *e)
 {
     struct str origin = http_request_field(http, "origin");

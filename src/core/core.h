@@ -14,8 +14,8 @@
 
 /*
  * On success appends to `events` (in the arena); none at all means the command was already true.
- * Refusals leave `events` as it was; `e` has code, cause, field and a text that says what to change.
- * Of a foreign object nothing is said: it is exactly as absent (ERR_NOT_FOUND).
+ * Refusals leave `events` as it was; `e` has code, cause, field and a text that says what to
+ * change. Of a foreign object nothing is said: it is exactly as absent (ERR_NOT_FOUND).
  */
 enum err decide(const struct state *state, const struct sched *sched, const struct command *command,
                 struct arena *arena, struct event_list *events, struct error *e) MUST_CHECK;
@@ -25,17 +25,19 @@ void decide_plan(const struct state *state, const struct plan *plan, struct mono
                  struct wall wall, struct arena *arena, struct event_list *events);
 
 /* The earliest moment at which CMD_TICK has something to do; INT64_MAX: never. Deadlines depend on
- * when nodes were last back in contact, so the scheduler's index keeps them; asking costs nothing. */
+ * when nodes were last back in contact, so the scheduler's index keeps them; asking costs
+ * nothing. */
 struct mono core_next_deadline(const struct sched *sched);
 
-/* Should the node of an allocation run it, or end it? What desired sets say. A lost one goes on only
- * while its workload waits for its node. */
+/* Should the node of an allocation run it, or end it? What desired sets say. A lost one goes on
+ * only while its workload waits for its node. */
 bool core_wants_running(const struct allocation *allocation);
 
 /*
- * A certificate of the node that our authority signed. Newer than the present one: renewed and shown for
- * the first time now, or given out after the backup that was restored; from then on it is the present
- * one (CMD_NODE_RENEW). Old: the node has shown a newer one, or another machine has joined in its place.
+ * A certificate of the node that our authority signed. Newer than the present one: renewed and
+ * shown for the first time now, or given out after the backup that was restored; from then on
+ * it is the present one (CMD_NODE_RENEW). Old: the node has shown a newer one, or another
+ * machine has joined in its place.
  */
 enum node_certificate { NODE_CERTIFICATE_PRESENT, NODE_CERTIFICATE_NEWER, NODE_CERTIFICATE_OLD };
 enum node_certificate node_certificate(const struct node_record *node,

@@ -1,9 +1,9 @@
 /*
  * decide.c - from a command to its handler: who may ask, and which function decides.
  *
- * What a role may do nowhere is refused here, by one table. What it may do to its own tenant's objects
- * is for the handlers: they look the object up and ask decide_permits(), so that a foreign object and
- * an absent one give the same answer.
+ * What a role may do nowhere is refused here, by one table. What it may do to its own tenant's
+ * objects is for the handlers: they look the object up and ask decide_permits(), so that a foreign
+ * object and an absent one give the same answer.
  */
 #include "core/decide.h"
 

@@ -141,7 +141,8 @@ static int64_t backoff_s(const struct settings_record *settings, int64_t n)
     return MIN_OF(wait, settings->backoff_max_s);
 }
 
-/* A fenced workload stops itself on its lost node; nothing of it may start before that is certain. */
+/* A fenced workload stops itself on its lost node; nothing of it may start before that is
+ * certain. */
 enum { FENCE_MARGIN_S = 10 };
 
 static int64_t fence_s(const struct decision *d, const struct workload *workload)

@@ -1,6 +1,6 @@
 /*
- * lifecycle.h - the steps that workloads and allocations take, in one place: whoever stops, loses or
- * ends something comes through here. Only src/core includes this.
+ * lifecycle.h - the steps that workloads and allocations take, in one place: whoever stops, loses
+ * or ends something comes through here. Only src/core includes this.
  *
  * Steps of one decision build on each other: an image is the record as the events so far leave it.
  * lifecycle_settle() at the end draws the conclusions for every workload that was touched: all
@@ -29,8 +29,8 @@ struct allocation_image *allocation_image(struct decision *d, struct allocation 
 /* Also puts the workload among those to settle. */
 struct workload_image *workload_image(struct decision *d, struct workload *workload);
 
-/* Takes the step and appends its event, with the usage segment when its use ends with it. Causes and
- * exit status are those of the image. */
+/* Takes the step and appends its event, with the usage segment when its use ends with it. Causes
+ * and exit status are those of the image. */
 void allocation_step(struct decision *d, struct allocation *allocation, enum allocation_state to);
 /* Appends the event that makes the image true, in that state. `detail` may be empty. */
 void workload_step(struct decision *d, struct workload_image *image, enum workload_state to,

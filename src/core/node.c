@@ -1,6 +1,6 @@
 /*
- * node.c - nodes: joining, what they are made of, and what operators do to them. What happens to the
- * work on a node that is lost or back is contact.c; what it reports to run is observed.c.
+ * node.c - nodes: joining, what they are made of, and what operators do to them. What happens to
+ * the work on a node that is lost or back is contact.c; what it reports to run is observed.c.
  */
 #include <string.h>
 
@@ -74,7 +74,8 @@ static struct wall certified_last(const struct node_record *r)
     return (struct wall){ MAX_OF(r->certified.ns, r->next_certified.ns) };
 }
 
-/* Of two certificates of a node the newer is known by its time, also when our clock was set back. */
+/* Of two certificates of a node the newer is known by its time, also when our clock was
+ * set back. */
 static struct wall certified_now(const struct decision *d, const struct node_record *r)
 {
     int64_t now_ns = d->wall.ns - d->wall.ns % NS_PER_S;
@@ -125,7 +126,8 @@ enum node_certificate node_certificate(const struct node_record *node,
     return issued.ns > node->certified.ns ? NODE_CERTIFICATE_NEWER : NODE_CERTIFICATE_OLD;
 }
 
-/* Asked for: the present one counts on, since the answer may be lost. Shown: nothing older counts. */
+/* Asked for: the present one counts on, since the answer may be lost. Shown: nothing
+ * older counts. */
 enum err decide_node_renew(struct decision *d, struct error *e)
 {
     const struct node_renew *renew = &d->command->node_renew;
@@ -307,7 +309,8 @@ static struct id pool_of_class(struct decision *d, struct str name, int64_t clas
     return made->id;
 }
 
-/* The device of an allocation that was good and is not any more; NULL: all of them are as they were. */
+/* The device of an allocation that was good and is not any more; NULL: all of them are as
+ * they were. */
 static const struct device_record *device_lost(const struct allocation *a,
                                                const struct device_list *before,
                                                const struct device_list *after)
@@ -478,7 +481,8 @@ enum err decide_node_undrain(struct decision *d, struct error *e)
     return hold_remove(d, HOLD_DRAIN, e);
 }
 
-/* A volume without its node is empty again wherever it is used next: nobody should learn that afterwards. */
+/* A volume without its node is empty again wherever it is used next: nobody should learn
+ * that afterwards. */
 static enum err check_no_volumes(const struct decision *d, const struct node *node, struct error *e)
 {
     const struct volume *first = NULL;
@@ -559,8 +563,8 @@ static bool is_on_device(const struct allocation *a, int64_t index)
     return index < 0 && a->r.shares.count == 0;
 }
 
-/* A quarantined allocation on the device is over as well: a person says that it is clean. Without an
- * index, that no process of work without devices is left on the node. */
+/* A quarantined allocation on the device is over as well: a person says that it is clean. Without
+ * an index, that no process of work without devices is left on the node. */
 enum err decide_device_release(struct decision *d, struct error *e)
 {
     int64_t index = d->command->target.index;

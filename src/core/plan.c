@@ -1,5 +1,5 @@
-/* plan.c - the events that carry out a plan. Ids derive from the stored key and the sequence, so that
- * the same history gives the same ids. */
+/* plan.c - the events that carry out a plan. Ids derive from the stored key and the sequence, so
+ * that the same history gives the same ids. */
 #include "core/lifecycle.h"
 
 struct grants {

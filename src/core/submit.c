@@ -1,6 +1,7 @@
 /*
- * submit.c - from what a person asks for to a workload in the queue. Everything that can be known at
- * once is refused at once, with the field and what to change; what merely does not fit now waits.
+ * submit.c - from what a person asks for to a workload in the queue. Everything that can
+ * be known at once is refused at once, with the field and what to change; what merely
+ * does not fit now waits.
  */
 #include <string.h>
 

@@ -17,7 +17,8 @@ void contacts_free(struct contacts *contacts); /* NULL is a no-op */
 void contacts_start(struct contacts *contacts, const struct state *state, struct mono now);
 void contacts_seen(struct contacts *contacts, struct id node, struct mono now);
 
-/* Calls `changed` for every node whose contact by now differs from its recorded one for the worse. */
+/* Calls `changed` for every node whose contact by now differs from its recorded one for
+ * the worse. */
 void contacts_turn(struct contacts *contacts, const struct state *state, struct mono now,
                    void (*changed)(void *arg, struct id node, enum node_contact contact),
                    void *arg);

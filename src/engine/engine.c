@@ -1,9 +1,10 @@
 /*
- * Three batches: the open one collects, the flying one is with the store, a durable one is being told
- * to the world. The next is handed over before that telling begins, so that the store need not wait
- * for it. What is told to anybody hangs on a batch: an answer made while the open batch has events reflects them and waits for it;
- * otherwise it reflects at most the flying one. Desired sets are built when a batch is handed over,
- * because at that moment the state is exactly what the journal will say once it is durable.
+ * Three batches: the open one collects, the flying one is with the store, a durable one is being
+ * told to the world. The next is handed over before that telling begins, so that the store need not
+ * wait for it. What is told to anybody hangs on a batch: an answer made while the open batch has
+ * events reflects them and waits for it; otherwise it reflects at most the flying one. Desired sets
+ * are built when a batch is handed over, because at that moment the state is exactly what the
+ * journal will say once it is durable.
  */
 #include "engine/engine.h"
 
@@ -45,9 +46,9 @@ struct batch {
 };
 
 /*
- * When a disk is slow, half of all clients wait for the batch that flies and half for the next, and each
- * commit carries one half. A moment's patience after a commit lets those who were just answered join the
- * next with what they ask then: twice as much a commit, for a quarter more time.
+ * When a disk is slow, half of all clients wait for the batch that flies and half for the next, and
+ * each commit carries one half. A moment's patience after a commit lets those who were just
+ * answered join the next with what they ask then: twice as much a commit, for a quarter more time.
  */
 struct pace {
     int64_t commit_ns; /* what the last ones took, smoothed */
@@ -138,7 +139,8 @@ static void batch_touch(struct batch *batch, struct id node)
     vec_push(&batch->touched, node);
 }
 
-/* There always is one: of three at most one flies and one is told when the open one is handed over. */
+/* There always is one: of three at most one flies and one is told when the open one is
+ * handed over. */
 static struct batch *batch_take(struct engine *engine)
 {
     struct batch *batch = engine->batches;

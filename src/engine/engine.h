@@ -22,9 +22,9 @@ struct engine;
 
 /*
  * One thing that waits for durability; embedded in the caller's own object. `settled` is called
- * exactly once, from engine_committed() or engine_submit() itself, with ERR_OK when everything up to
- * the moment of submission is durable, or ERR_UNAVAILABLE when it was lost and the answer must be
- * replaced by that refusal. The caller may free the waiter in the call.
+ * exactly once, from engine_committed() or engine_submit() itself, with ERR_OK when everything up
+ * to the moment of submission is durable, or ERR_UNAVAILABLE when it was lost and the answer must
+ * be replaced by that refusal. The caller may free the waiter in the call.
  */
 struct engine_waiter {
     void (*settled)(struct engine_waiter *waiter, enum err rc, const struct error *why);
@@ -37,7 +37,8 @@ struct engine_seams {
     /* Clock: ledger time goes on over restarts and never back. */
     struct mono (*mono_now)(void *arg);
     struct wall (*wall_now)(void *arg);
-    /* Position of the machine's own clocks, stored with each batch. `boot_id` stays the caller's. */
+    /* Position of the machine's own clocks, stored with each batch. `boot_id` stays the
+     * caller's. */
     void (*machine_clock)(void *arg, struct store_clock *out);
 
     /* Entropy: ids of what is created. */
@@ -59,8 +60,8 @@ struct engine_seams {
     /* A durable event with its journal body, in order: change feeds. */
     void (*publish)(void *arg, const struct event *event, struct str body);
 
-    /* Executor: does the self-check of these elsewhere and answers by engine_checked(). False or NULL:
-     * the engine does it itself, at once. */
+    /* Executor: does the self-check of these elsewhere and answers by engine_checked(). False or
+     * NULL: the engine does it itself, at once. */
     bool (*check)(void *arg, const struct state *state, const struct sched *sched);
     /* Executor: a periodic problem worth telling an operator (self-check drift, refused plan). */
     void (*report)(void *arg, const char *what, const struct error *e);
@@ -81,19 +82,21 @@ const struct sched *engine_sched(const struct engine *engine);
 
 /*
  * Memory of the open batch: what a command points to is decoded into it, since its events borrow
- * from the command until they are durable. Valid until the next engine_turn() or engine_committed().
+ * from the command until they are durable. Valid until the next engine_turn() or
+ * engine_committed().
  */
 struct arena *engine_arena(struct engine *engine);
 
 /*
  * Decides and evolves. Fills command->now, wall, request (when none) and new_id. Returns the
- * decision: ERR_OK, or a refusal with `e`. Either way nobody may hear of it before the durability it
- * reflects: pass a waiter to engine_wait() right after, having rendered the answer from
- * engine_state().
+ * decision: ERR_OK, or a refusal with `e`. Either way nobody may hear of it before the
+ * durability it reflects: pass a waiter to engine_wait() right after, having rendered the
+ * answer from engine_state().
  */
 enum err engine_command(struct engine *engine, struct command *command, struct error *e) MUST_CHECK;
 
-/* Keeps an answer under its Idempotency-Key, in the batch of the command just made. Copied; numbered. */
+/* Keeps an answer under its Idempotency-Key, in the batch of the command just made.
+ * Copied; numbered. */
 void engine_remember(struct engine *engine, const struct store_answer *answer);
 /* An answer remembered but not yet durable, or NULL. */
 const struct store_answer *engine_pending_answer(const struct engine *engine,
@@ -117,8 +120,8 @@ void engine_node_resend(struct engine *engine, struct id node);
 bool engine_turn(struct engine *engine, size_t budget);
 struct mono engine_wake_at(const struct engine *engine);
 
-/* The outcome of the commit under way: ERR_OK, or ERR_UNAVAILABLE when nothing of it was stored. Any
- * other outcome is unknown, and the caller ends the process instead of calling. */
+/* The outcome of the commit under way: ERR_OK, or ERR_UNAVAILABLE when nothing of it was stored.
+ * Any other outcome is unknown, and the caller ends the process instead of calling. */
 void engine_committed(struct engine *engine, enum err rc, const struct error *why);
 
 /* Recomputes all that is derived and reports what differs; repairs by rebuilding from the facts. */

@@ -9,7 +9,8 @@ __extension__ typedef unsigned __int128 u128;
 
 /*
  * Three factors of 63 bits need 189. Hence the division comes first, with its remainder: with
- * use = whole * D + rest, use * price / D = whole * price + rest * price / D, and every product fits.
+ * use = whole * D + rest, use * price / D = whole * price + rest * price / D, and every
+ * product fits.
  */
 int64_t ledger_amount(int64_t duration_ms, int64_t charge_milli, int64_t price_micros_per_hour)
 {

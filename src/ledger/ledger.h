@@ -3,14 +3,16 @@
  *
  * A usage segment is one uninterrupted use of one allocation, in ledger time: from the report that
  * its process runs to the moment the process is known to be gone. Waiting, image pulls and the
- * hand-over of devices are not billed. Nothing an agent claims can lengthen a segment: both ends are
- * moments of the controller, and of a lost node the end is the last heartbeat that was accepted.
+ * hand-over of devices are not billed. Nothing an agent claims can lengthen a segment:
+ * both ends are moments of the controller, and of a lost node the end is the last
+ * heartbeat that was accepted.
  *
  *   amount = floor(duration_ms * charge_milli * price_micros_per_hour / (3,600,000 * 1,000))
  *
- * exactly, whatever the factors. Rounding is down, per segment, and the only one there is: cutting a
- * segment in n pieces at whole milliseconds keeps the sum of the durations and lowers the sum of the
- * amounts by at most n - 1 micro-units; it never raises it. No customer gains or loses by a requeue.
+ * exactly, whatever the factors. Rounding is down, per segment, and the only one there is:
+ * cutting a segment in n pieces at whole milliseconds keeps the sum of the durations and
+ * lowers the sum of the amounts by at most n - 1 micro-units; it never raises it. No customer
+ * gains or loses by a requeue.
  */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H

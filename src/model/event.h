@@ -2,8 +2,8 @@
  * event.h - facts that stay true. State, audit, usage and history are folds over them.
  *
  * Every event has a stable number and name, an actor, the request that caused it, two times and a
- * sequence. The payload shape of a type never changes its meaning: a new meaning is a new type or a new version,
- * and fixtures of every version are replayed in tests for ever.
+ * sequence. The payload shape of a type never changes its meaning: a new meaning is a new type or a
+ * new version, and fixtures of every version are replayed in tests for ever.
  */
 #ifndef MODEL_EVENT_H
 #define MODEL_EVENT_H

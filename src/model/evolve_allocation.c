@@ -164,7 +164,8 @@ static void allocation_stamp(struct allocation_record *r, const struct event *ev
     }
 }
 
-/* Does the node have to be told? Everything but "your start succeeded" changes what it should run. */
+/* Does the node have to be told? Everything but "your start succeeded" changes what it
+ * should run. */
 static bool changes_desired_set(enum allocation_state from, enum allocation_state to)
 {
     return from != to && !(from == AL_STARTING && to == AL_RUNNING);

@@ -1,4 +1,5 @@
-/* Tokens, volumes, images, registry credentials and uploads: what belongs to a tenant as a whole. */
+/* Tokens, volumes, images, registry credentials and uploads: what belongs to a tenant as
+ * a whole. */
 #include <assert.h>
 #include <string.h>
 

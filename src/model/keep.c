@@ -212,7 +212,8 @@ static void spec_drop(struct pool *pool, struct str *spec)
     *spec = (struct str){ 0 };
 }
 
-/* Name and user share one block, in this order: they never change, and one rounding is less than two. */
+/* Name and user share one block, in this order: they never change, and one rounding is
+ * less than two. */
 static char *text_move(char *to, struct str *s)
 {
     if (s->size > 0)

@@ -1,9 +1,9 @@
 /*
  * keep.h - deep copies of records into the pool of a state, and their release.
  *
- * foo_keep() turns every string and list that `*r` borrows into a copy owned by the pool; foo_drop()
- * gives exactly those copies back. Keep the new record before dropping the old one: an after-image
- * often borrows from the record it replaces. Only src/model includes this.
+ * foo_keep() turns every string and list that `*r` borrows into a copy owned by the pool;
+ * foo_drop() gives exactly those copies back. Keep the new record before dropping the old one: an
+ * after-image often borrows from the record it replaces. Only src/model includes this.
  */
 #ifndef MODEL_KEEP_H
 #define MODEL_KEEP_H

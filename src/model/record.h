@@ -2,10 +2,10 @@
  * record.h - the facts about every kind of object, as plain data.
  *
  * A record is what events carry, what a snapshot stores and what the state keeps: one shape, one
- * codec (wire/), so that an after-image in the journal can be put back by copying it. Records hold no
- * pointers to other objects, only ids and numbers; strings and lists are borrowed from whoever made
- * the record (an arena while a command or event is handled, the pool of the state once stored).
- * Amounts of a class are thousandths of a device (GPU classes) or of a core (CPU classes).
+ * codec (wire/), so that an after-image in the journal can be put back by copying it. Records hold
+ * no pointers to other objects, only ids and numbers; strings and lists are borrowed from whoever
+ * made the record (an arena while a command or event is handled, the pool of the state once
+ * stored). Amounts of a class are thousandths of a device (GPU classes) or of a core (CPU classes).
  */
 #ifndef MODEL_RECORD_H
 #define MODEL_RECORD_H

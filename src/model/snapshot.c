@@ -1,4 +1,5 @@
-/* The state as the shortest history that gives it back: after-images, referred-to before referring. */
+/* The state as the shortest history that gives it back: after-images, referred-to before
+ * referring. */
 #include <string.h>
 
 #include "model/evolve.h"

@@ -9,8 +9,9 @@
 #include "model/record.h"
 
 /*
- * A node's lease is renewed by heartbeats, one each HEARTBEAT_S. One of them may be lost, and the next has
- * a second to be asked for and one to come back: with less than that fenced work would end without a fault.
+ * A node's lease is renewed by heartbeats, one each HEARTBEAT_S. One of them may be lost, and
+ * the next has a second to be asked for and one to come back: with less than that fenced work
+ * would end without a fault.
  */
 enum { HEARTBEAT_S = 5, FENCE_AFTER_MIN_S = 2 * HEARTBEAT_S + 2 };
 

@@ -199,7 +199,8 @@ struct project *project_next(const struct project *project)
 
 bool node_is_usable(const struct node *node)
 {
-    /* The version comes with the inventory, and is forgotten when what it said may not hold any more. */
+    /* The version comes with the inventory, and is forgotten when what it said may not
+     * hold any more. */
     return node->r.contact == CONTACT_OK && node->r.holds.count == 0 &&
            node->r.agent_version.size > 0;
 }

@@ -1,13 +1,13 @@
 /*
  * transition.h - which step of a workload or an allocation is legal: two tables, walked by a test.
  *
- * Staying in the same state is not a step: an event may change cause, detail or counters of anything
- * that has not ended without one.
+ * Staying in the same state is not a step: an event may change cause, detail or counters of
+ * anything that has not ended without one.
  *
- * workload: held -> queued -> [provisioning] -> starting -> running -> [stopping] -> final or queued.
- * allocation: starting -> running -> [stopping] -> cleaning -> ended. The use that is billed ends with
- * the step out of starting, running and stopping, lost included: a lost allocation that runs on after
- * all begins a new use.
+ * workload: held -> queued -> [provisioning] -> starting -> running -> [stopping] -> final or
+ * queued. allocation: starting -> running -> [stopping] -> cleaning -> ended. The use that is
+ * billed ends with the step out of starting, running and stopping, lost included: a lost allocation
+ * that runs on after all begins a new use.
  */
 #ifndef MODEL_TRANSITION_H
 #define MODEL_TRANSITION_H

@@ -1,8 +1,9 @@
 /*
- * ca.h - our own certificate authority: keys, requests, server and client certificates, fingerprints.
+ * ca.h - our own certificate authority: keys, requests, server and client certificates,
+ * fingerprints.
  *
- * All of it is PEM in and PEM out, and time is a parameter. A client certificate names its holder in
- * CN and as the URI CA_NAME_URI NAME; nothing else of it carries meaning.
+ * All of it is PEM in and PEM out, and time is a parameter. A client certificate names its holder
+ * in CN and as the URI CA_NAME_URI NAME; nothing else of it carries meaning.
  */
 #ifndef NET_CA_H
 #define NET_CA_H

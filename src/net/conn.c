@@ -27,7 +27,8 @@ enum {
     WRITE_TIMEOUT_DEFAULT_MS = 30000
 };
 
-/* Where bytes land first: idle connections own no buffer. Never in use across a callback's return. */
+/* Where bytes land first: idle connections own no buffer. Never in use across a
+ * callback's return. */
 static _Thread_local char scratch[SCRATCH_BYTES];
 
 static void on_task(void *arg);
@@ -609,8 +610,8 @@ static void on_ready(struct loop_watch *watch, uint32_t events)
     }
     serve(conn, true);
     /*
-     * A reset, or both ends closed. Only when nothing is left to read, or nobody reads, is it the end:
-     * the level would report it again and again.
+     * A reset, or both ends closed. Only when nothing is left to read, or nobody reads, is it the
+     * end: the level would report it again and again.
      */
     bool is_broken = (events & EPOLLERR) != 0 || ((events & EPOLLHUP) != 0 && conn->has_ended);
     bool is_unread = (events & EPOLLHUP) != 0 && !takes_data(conn);

@@ -1,10 +1,12 @@
 /*
- * conn.h - a buffered stream over TCP, TLS over TCP, or a unix socket, and the sockets that accept them.
+ * conn.h - a buffered stream over TCP, TLS over TCP, or a unix socket, and the sockets
+ * that accept them.
  *
- * Bytes come in by on_data, which says how many it used; the rest is kept and shown again with more.
- * Bytes go out through a bounded queue, written when the loop's round ends, so that what is sent in
- * pieces leaves in one packet. An idle connection owns no buffers. A connection frees itself after
- * on_close, which is called exactly once and never from inside another call on the connection.
+ * Bytes come in by on_data, which says how many it used; the rest is kept and shown again
+ * with more. Bytes go out through a bounded queue, written when the loop's round ends, so
+ * that what is sent in pieces leaves in one packet. An idle connection owns no buffers. A
+ * connection frees itself after on_close, which is called exactly once and never from inside
+ * another call on the connection.
  */
 #ifndef NET_CONN_H
 #define NET_CONN_H
@@ -37,11 +39,13 @@ struct conn_peer {
 };
 
 struct conn_events {
-    /* Connected, handshake done, peer known. Not called for connections handed to their owner open. */
+    /* Connected, handshake done, peer known. Not called for connections handed to their
+     * owner open. */
     void (*on_open)(struct conn *conn, void *arg);
     /* Returns how many bytes were used. All that has come and was not used before is in `data`. */
     size_t (*on_data)(struct conn *conn, struct str data, void *arg);
-    /* The peer will send no more; it may still read. NULL: the connection is closed after its queue. */
+    /* The peer will send no more; it may still read. NULL: the connection is closed after
+     * its queue. */
     void (*on_end)(struct conn *conn, void *arg);
     /* The queue fell to its low mark after conn_want_room. May be NULL. */
     void (*on_room)(struct conn *conn, void *arg);

@@ -1,6 +1,6 @@
 /*
- * egress.h - how a child is started that asks the network for what a stranger has named: by berth-egress,
- * which lets it connect only as near as it may.
+ * egress.h - how a child is started that asks the network for what a stranger has named: by
+ * berth-egress, which lets it connect only as near as it may.
  */
 #ifndef NET_EGRESS_H
 #define NET_EGRESS_H

@@ -1,17 +1,17 @@
 /*
- * berth-egress - runs a program that asks the network for what a stranger has named, and decides about
- * each of its connections by the address, after names were resolved: redirections, and names that
- * change their mind, lead nowhere else.
+ * berth-egress - runs a program that asks the network for what a stranger has named, and decides
+ * about each of its connections by the address, after names were resolved: redirections, and names
+ * that change their mind, lead nowhere else.
  *
  *   berth-egress REACH HOST[:PORT] PROGRAM [ARGUMENT...]
  *
- * Public addresses are open to the program, and those of HOST as near as REACH says (net/reach.h), when
- * an operator has named it; the name servers of this machine at port 53; and a proxy that the
- * operator's environment names. It works by a seccomp filter that asks us about every connect(), which
- * we then do ourselves, on the program's socket and with the address that was looked at: what a name
- * leads to later, or what another thread writes over it, changes nothing. Of datagrams that carry an
- * address of their own only that is looked at; they are sent by the program. What would connect by
- * sending is refused, as kernels do that cannot: the program connects instead.
+ * Public addresses are open to the program, and those of HOST as near as REACH says (net/reach.h),
+ * when an operator has named it; the name servers of this machine at port 53; and a proxy that the
+ * operator's environment names. It works by a seccomp filter that asks us about every connect(),
+ * which we then do ourselves, on the program's socket and with the address that was looked at: what
+ * a name leads to later, or what another thread writes over it, changes nothing. Of datagrams that
+ * carry an address of their own only that is looked at; they are sent by the program. What would
+ * connect by sending is refused, as kernels do that cannot: the program connects instead.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -207,7 +207,8 @@ static bool read_address(const struct seccomp_notif *asked, uint64_t at, uint64_
            read_memory((pid_t)asked->pid, at, out, (size_t)size);
 }
 
-/* Its socket, as a descriptor of ours; -1: it cannot be had. A thread's number is not its process's. */
+/* Its socket, as a descriptor of ours; -1: it cannot be had. A thread's number is not its
+ * process's. */
 static int borrow_socket(const struct seccomp_notif *asked)
 {
     static const struct str word = { "Tgid:", 5 };
@@ -238,7 +239,8 @@ static void reply(int listener, struct seccomp_notif_resp *reply)
         (void)seccomp_notify_respond(listener, reply); /* it may have been killed */
 }
 
-/* With the address that was looked at. One that blocks would keep all others waiting: a child waits. */
+/* With the address that was looked at. One that blocks would keep all others waiting: a
+ * child waits. */
 static void do_connect(int listener, const struct seccomp_notif *asked,
                        const struct sockaddr_storage *address, struct seccomp_notif_resp *out)
 {
@@ -269,8 +271,8 @@ static bool is_connecting(const struct seccomp_notif *asked)
     return ((asked->data.nr == SCMP_SYS(sendmsg) ? args[2] : args[3]) & MSG_FASTOPEN) != 0;
 }
 
-/* True: none of the datagrams goes where it may not. One of no family does not count as one that goes
- * nowhere: IPv4 takes it for its own. */
+/* True: none of the datagrams goes where it may not. One of no family does not count as one that
+ * goes nowhere: IPv4 takes it for its own. */
 static bool are_names_allowed(const struct egress *egress, const struct seccomp_notif *asked)
 {
     const __u64 *args = asked->data.args;
@@ -351,7 +353,8 @@ static int load_filter(void)
     return fd;
 }
 
-/* sendmsg is asked about from here on, so the listener is only named, and taken by whoever is asked. */
+/* sendmsg is asked about from here on, so the listener is only named, and taken by
+ * whoever is asked. */
 static int run_program(int to_parent, char **argv)
 {
     char word = 0;

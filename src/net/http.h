@@ -1,15 +1,17 @@
 /*
  * http.h - an HTTP/1.1 server: strict in what it reads, answers when the owner is ready.
  *
- * A connection carries one request at a time; pipelined ones wait their turn. A request goes through
+ * A connection carries one request at a time; pipelined ones wait their turn. A request
+ * goes through
  *
  *     on_header  - the head is complete and well-formed. The owner may answer at once (no such route,
  *                  not permitted, too large), set the body's cap, or take the body as a stream.
  *     on_request - the whole body has come. The owner answers now or later.
  *
  * To answer later keep its struct http_ref: http_find gives NULL once the client has gone or the
- * request was answered, so a late answer is always safe. Everything a request shows is borrowed until
- * it ends. What breaks the grammar, a cap or a deadline is answered here and never reaches the owner.
+ * request was answered, so a late answer is always safe. Everything a request shows is
+ * borrowed until it ends. What breaks the grammar, a cap or a deadline is answered here
+ * and never reaches the owner.
  */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
@@ -63,8 +65,8 @@ void http_server_take(struct http_server *server, struct conn *conn);
 void http_server_drain(struct http_server *server);
 size_t http_server_conn_count(const struct http_server *server); /* for tests */
 /*
- * Cuts what is left; requests end at once. Not from one of its own callbacks. Its connections are gone
- * after one more round of the loop.
+ * Cuts what is left; requests end at once. Not from one of its own callbacks. Its connections are
+ * gone after one more round of the loop.
  */
 void http_server_free(struct http_server *server);
 DEFINE_CLEANUP(http_server, struct http_server *, http_server_free)
@@ -138,13 +140,14 @@ struct http_response {
     size_t field_count;
     bool must_close; /* close the connection afterwards */
 };
-/* Copies everything. Before the body has come, the rest of it is refused and the connection closed. */
+/* Copies everything. Before the body has come, the rest of it is refused and the
+ * connection closed. */
 void http_respond(struct http_request *request, const struct http_response *response);
 
 /*
  * An answer in pieces. `length` -1: chunked. `response->body` is ignored. After the start:
- * http_stream_write takes all or nothing (ERR_LIMIT: wait for on_room), http_stream_end completes, and
- * http_stream_cut breaks the connection so that the client notices the missing rest.
+ * http_stream_write takes all or nothing (ERR_LIMIT: wait for on_room), http_stream_end completes,
+ * and http_stream_cut breaks the connection so that the client notices the missing rest.
  */
 void http_stream_start(struct http_request *request, const struct http_response *response,
                        int64_t length);
@@ -158,14 +161,15 @@ void http_stream_end(struct http_request *request);
 void http_stream_cut(struct http_request *request);
 
 /*
- * A change feed (text/event-stream). Its queue is bounded by `queue_bytes`: a client too slow for it gets
- * what is queued, a last "event: overflow" whose id is that of the last event sent, and is closed, so
- * that it can resume there (Last-Event-ID). From then on http_feed_send answers ERR_LIMIT and the
- * request ends as HTTP_END_GONE.
+ * A change feed (text/event-stream). Its queue is bounded by `queue_bytes`: a client too slow for
+ * it gets what is queued, a last "event: overflow" whose id is that of the last event sent, and is
+ * closed, so that it can resume there (Last-Event-ID). From then on http_feed_send answers
+ * ERR_LIMIT and the request ends as HTTP_END_GONE.
  */
 void http_feed_start(struct http_request *request, const struct http_response *response,
                      size_t queue_bytes);
-/* One event, formatted once for many feeds. `id` may be empty. Line breaks in `data` are handled. */
+/* One event, formatted once for many feeds. `id` may be empty. Line breaks in `data` are
+ * handled. */
 void http_event_format(struct buf *out, struct str id, struct str event, struct str data);
 MUST_CHECK enum err http_feed_send(struct http_request *request, struct str formatted,
                                    struct str id);

@@ -1,7 +1,7 @@
 /*
- * http_chunk.h - chunked bodies, strictly: no extensions, no trailers, no bare LF. libhttp-parser skips
- * over extensions without looking for a line feed in them, and a proxy that ends the line there would
- * read another body than we do; hence this small reader of our own.
+ * http_chunk.h - chunked bodies, strictly: no extensions, no trailers, no bare LF. libhttp-parser
+ * skips over extensions without looking for a line feed in them, and a proxy that ends the line
+ * there would read another body than we do; hence this small reader of our own.
  */
 #ifndef NET_HTTP_CHUNK_H
 #define NET_HTTP_CHUNK_H

@@ -1,7 +1,7 @@
 /*
- * One descriptor, non-blocking, with a poll around every wait, so that deadlines hold for TLS as well.
- * This file knows nothing of OpenSSL (http_transport.h says why).
- * libhttp-parser reads the answers; what it has decoded and nobody has read yet waits in `body`.
+ * One descriptor, non-blocking, with a poll around every wait, so that deadlines hold for TLS as
+ * well. This file knows nothing of OpenSSL (http_transport.h says why). libhttp-parser reads the
+ * answers; what it has decoded and nobody has read yet waits in `body`.
  */
 #include "net/http_client.h"
 

@@ -1,7 +1,8 @@
 /*
  * http_client.h - a small blocking HTTP/1.1 client for command lines.
  *
- * One connection, kept alive between requests and opened again when the server has closed it. Redirects are not followed, proxies not used.
+ * One connection, kept alive between requests and opened again when the server has closed it.
+ * Redirects are not followed, proxies not used.
  */
 #ifndef NET_HTTP_CLIENT_H
 #define NET_HTTP_CLIENT_H
@@ -12,8 +13,8 @@ struct http_client;
 struct http_transport;
 
 /*
- * TLS, for programs that reach hosts. One that only uses the socket does not name it, and then the linker
- * leaves OpenSSL out: loading it takes longer than a request.
+ * TLS, for programs that reach hosts. One that only uses the socket does not name it, and then the
+ * linker leaves OpenSSL out: loading it takes longer than a request.
  */
 const struct http_transport *http_client_tls(void);
 
@@ -74,7 +75,8 @@ MUST_CHECK enum err http_client_read_all(struct http_client_response *response, 
 void http_client_response_free(struct http_client_response *response);
 DEFINE_CLEANUP(http_client_response, struct http_client_response *, http_client_response_free)
 
-/* The next event of a text/event-stream; comments are skipped. ERR_NOT_FOUND: the feed has ended. */
+/* The next event of a text/event-stream; comments are skipped. ERR_NOT_FOUND: the feed
+ * has ended. */
 struct http_client_event {
     struct buf id; /* the last one seen: where to resume */
     struct buf event;

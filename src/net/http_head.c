@@ -318,7 +318,8 @@ static int escaped_byte(struct str rest)
     return hex_digit(rest.data[1]) * 16 + hex_digit(rest.data[2]);
 }
 
-/* `raw`: bytes that may stand for themselves besides letters and digits; `barred`: not even escaped. */
+/* `raw`: bytes that may stand for themselves besides letters and digits; `barred`: not
+ * even escaped. */
 struct escape_rule {
     const char *raw;
     const char *barred;

@@ -1,9 +1,10 @@
 /*
- * http_head.h - the head of a request, from bytes to checked facts. Pure; for http.c and the fuzzer.
+ * http_head.h - the head of a request, from bytes to checked facts. Pure; for http.c and
+ * the fuzzer.
  *
- * Two passes: http_head_scan looks at lines as they arrive and refuses what a lenient reader on the way
- * could understand differently (bare LF, NUL, folded lines, a space before the colon); http_head_parse
- * has libhttp-parser take the finished head apart and judges what it says.
+ * Two passes: http_head_scan looks at lines as they arrive and refuses what a lenient reader on the
+ * way could understand differently (bare LF, NUL, folded lines, a space before the colon);
+ * http_head_parse has libhttp-parser take the finished head apart and judges what it says.
  */
 #ifndef NET_HTTP_HEAD_H
 #define NET_HTTP_HEAD_H
@@ -22,8 +23,8 @@ struct http_scan {
 };
 
 /*
- * Goes on where `scan` stopped; `data` is the head from its first byte. Returns the size of the head
- * with its empty line, or 0: more is needed, or refused.
+ * Goes on where `scan` stopped; `data` is the head from its first byte. Returns the size of the
+ * head with its empty line, or 0: more is needed, or refused.
  */
 size_t http_head_scan(struct http_scan *scan, struct str data, size_t bytes_max, size_t count_max,
                       struct http_refusal *refusal);
@@ -46,7 +47,8 @@ struct http_head {
     VEC(struct http_pair) fields;
 };
 
-/* `bytes` is a whole head that http_head_scan accepted. False: refused, and `out` only fit for done. */
+/* `bytes` is a whole head that http_head_scan accepted. False: refused, and `out` only
+ * fit for done. */
 MUST_CHECK bool http_head_parse(struct http_head *out, struct str bytes,
                                 struct http_refusal *refusal);
 struct str http_head_field(const struct http_head *head, const char *name); /* data NULL: absent */

@@ -1,4 +1,5 @@
-/* http_internal.h - what http.c (reading) and http_answer.c (writing) share. Not for other files. */
+/* http_internal.h - what http.c (reading) and http_answer.c (writing) share. Not for
+ * other files. */
 #ifndef NET_HTTP_INTERNAL_H
 #define NET_HTTP_INTERNAL_H
 

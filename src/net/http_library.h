@@ -1,4 +1,5 @@
-/* http_library.h - libhttp-parser's header, whose list of methods has the tag that ours in http.h has. */
+/* http_library.h - libhttp-parser's header, whose list of methods has the tag that ours
+ * in http.h has. */
 #ifndef NET_HTTP_LIBRARY_H
 #define NET_HTTP_LIBRARY_H
 

@@ -1,4 +1,5 @@
-/* Requests: their slots, by which a late answer finds out that nobody waits for it, and what they say. */
+/* Requests: their slots, by which a late answer finds out that nobody waits for it, and
+ * what they say. */
 #include <assert.h>
 
 #include "base/mem.h"

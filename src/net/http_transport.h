@@ -1,7 +1,7 @@
 /*
- * http_transport.h - hosts as http_client.c reaches them: names, TCP and TLS, by way of a table, so that
- * http_client.c names no symbol of OpenSSL and no resolver. Not for other folders: they pass
- * http_client_tls().
+ * http_transport.h - hosts as http_client.c reaches them: names, TCP and TLS, by way of a
+ * table, so that http_client.c names no symbol of OpenSSL and no resolver. Not for other
+ * folders: they pass http_client_tls().
  */
 #ifndef NET_HTTP_TRANSPORT_H
 #define NET_HTTP_TRANSPORT_H

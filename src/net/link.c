@@ -1,10 +1,11 @@
 /*
- * Sending: messages wait in a list of their own and enter the connection's queue a fragment at a time,
- * while it is less than half full, so that streams get their share beside a large message. Streams hold
- * nothing: their owners write what window and queue take, and are asked for more in turn.
+ * Sending: messages wait in a list of their own and enter the connection's queue a fragment
+ * at a time, while it is less than half full, so that streams get their share beside a
+ * large message. Streams hold nothing: their owners write what window and queue take, and
+ * are asked for more in turn.
  *
- * Receiving: a frame is looked at when it is complete. A callback may close its stream, or the link, so
- * each step finds the stream by its number again.
+ * Receiving: a frame is looked at when it is complete. A callback may close its stream, or the
+ * link, so each step finds the stream by its number again.
  */
 #include "net/link.h"
 
@@ -486,7 +487,8 @@ static bool on_open(struct link *link, const struct frame *frame)
     return true;
 }
 
-/* A stream that we have closed still gets what was under way; one that never was breaks the rules. */
+/* A stream that we have closed still gets what was under way; one that never was breaks
+ * the rules. */
 static bool has_existed(const struct link *link, uint32_t number)
 {
     return is_ours(link, number) ? number < link->next_number : number <= link->peer_last;

@@ -6,10 +6,10 @@
  *     OPEN      a stream, with an opaque header <= 4 KiB; DATA; CREDIT u32; CLOSE u32 code, text
  *     PING PONG u64
  *
- * Numbers are big-endian. A sender may have at most LINK_WINDOW bytes of a stream out that the receiver
- * has not credited, so a stream that stalls costs its receiver a bounded amount and slows no other.
- * Whatever breaks the rules ends the link. The link holds no stream data itself: bytes received are
- * the owner's at once, who credits them when they are used up.
+ * Numbers are big-endian. A sender may have at most LINK_WINDOW bytes of a stream out that the
+ * receiver has not credited, so a stream that stalls costs its receiver a bounded amount and slows
+ * no other. Whatever breaks the rules ends the link. The link holds no stream data itself: bytes
+ * received are the owner's at once, who credits them when they are used up.
  */
 #ifndef NET_LINK_H
 #define NET_LINK_H
@@ -90,7 +90,8 @@ struct link_stream *link_stream_open(struct link *link, struct str header,
                                      const struct link_stream_events *events, void *arg);
 void link_stream_set_events(struct link_stream *stream, const struct link_stream_events *events,
                             void *arg);
-/* Takes as much as window and queue allow, and says how much; on_room follows when it was not all. */
+/* Takes as much as window and queue allow, and says how much; on_room follows when it was
+ * not all. */
 size_t link_stream_write(struct link_stream *stream, struct str bytes);
 size_t link_stream_room(const struct link_stream *stream);
 /* For who writes only what there is room for: on_room comes when there is more than now. */

@@ -1,9 +1,9 @@
 /*
- * A round: wait, serve descriptors, then timers, then posted calls, then tasks. Posted calls also come
- * between two descriptors: a worker that is done should not wait for hundreds of them before it gets
- * its next work. Tasks come last so that
- * whatever the round caused (bytes to write, connections to free) is done once, when nobody is inside
- * a callback any more. A task queued by a task waits for the next round, which then does not block.
+ * A round: wait, serve descriptors, then timers, then posted calls, then tasks. Posted calls also
+ * come between two descriptors: a worker that is done should not wait for hundreds of them before
+ * it gets its next work. Tasks come last so that whatever the round caused (bytes to write,
+ * connections to free) is done once, when nobody is inside a callback any more. A task queued by a
+ * task waits for the next round, which then does not block.
  */
 #include "net/loop.h"
 

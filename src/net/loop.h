@@ -1,5 +1,6 @@
 /*
- * loop.h - one thread that waits for descriptors, timers and messages, and a few workers for what blocks.
+ * loop.h - one thread that waits for descriptors, timers and messages, and a few workers
+ * for what blocks.
  *
  * Everything of net/ runs on the loop's thread. Only loop_post, loop_stop and the blocking half of
  * loop_work may run on another; locks live in loop.c and nowhere else.
@@ -19,15 +20,18 @@ DEFINE_CLEANUP(loop, struct loop *, loop_free)
 
 /* Serves until loop_stop. */
 MUST_CHECK enum err loop_run(struct loop *loop, struct error *e);
-/* One round: waits at most `wait_ms` (-1: for ever) and serves what is ready. For tests and tools. */
+/* One round: waits at most `wait_ms` (-1: for ever) and serves what is ready. For tests
+ * and tools. */
 MUST_CHECK enum err loop_turn(struct loop *loop, int wait_ms, struct error *e);
 /* From any thread. loop_run returns after the round in progress. */
 void loop_stop(struct loop *loop);
 
-/* The monotonic time: of the round's start for all that is served in it, which is cheap; else of now. */
+/* The monotonic time: of the round's start for all that is served in it, which is cheap;
+ * else of now. */
 struct mono loop_now(const struct loop *loop);
 
-/* A watched descriptor, embedded in its owner. Levels, not edges: what is left is reported again. */
+/* A watched descriptor, embedded in its owner. Levels, not edges: what is left is
+ * reported again. */
 struct loop_watch {
     int fd;
     uint32_t events; /* EPOLLIN, EPOLLOUT; EPOLLERR and EPOLLHUP always come */
@@ -68,8 +72,8 @@ void loop_task_cancel(struct loop *loop, struct loop_task *task);
 void loop_post(struct loop *loop, void (*fn)(void *arg), void *arg);
 
 /*
- * Calls fn(arg) on a worker, where it may block, then done(arg) on the loop's thread. Works queue up
- * behind LOOP_WORKERS threads, which start with the first use. From the loop's thread only.
+ * Calls fn(arg) on a worker, where it may block, then done(arg) on the loop's thread. Works queue
+ * up behind LOOP_WORKERS threads, which start with the first use. From the loop's thread only.
  */
 enum { LOOP_WORKERS = 4 };
 void loop_work(struct loop *loop, void (*fn)(void *arg), void (*done)(void *arg), void *arg);

@@ -1,6 +1,6 @@
 /*
- * reach.h - how near an address is. What strangers name, a registry for instance, may be anywhere in the
- * world; a machine that is nearer needs the word of an operator.
+ * reach.h - how near an address is. What strangers name, a registry for instance, may be anywhere
+ * in the world; a machine that is nearer needs the word of an operator.
  */
 #ifndef NET_REACH_H
 #define NET_REACH_H

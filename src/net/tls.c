@@ -258,8 +258,8 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_size,
 }
 
 /*
- * An expired client certificate passes, and tls_peer_read says so: its holder may renew it. Everything
- * else that OpenSSL finds wrong stays refused.
+ * An expired client certificate passes, and tls_peer_read says so: its holder may renew it.
+ * Everything else that OpenSSL finds wrong stays refused.
  */
 static int on_verify_client(int is_fine, X509_STORE_CTX *store)
 {
@@ -338,8 +338,8 @@ enum err tls_server_new(const struct tls_server_options *options, struct tls_con
 /* --- Client. --- */
 
 /*
- * Keeps a copy of the newest session, and each connection gets a copy of that: OpenSSL marks the one that
- * a connection has used as not to be resumed again. 0 means that we took no reference.
+ * Keeps a copy of the newest session, and each connection gets a copy of that: OpenSSL marks the
+ * one that a connection has used as not to be resumed again. 0 means that we took no reference.
  */
 static int on_new_session(SSL *ssl, SSL_SESSION *session)
 {

@@ -2,8 +2,8 @@
  * tls.h - who we are and whom we trust, for both ends of a TLS connection.
  *
  * Servers speak TLS 1.2 and 1.3 with forward secrecy and AEAD only for http/1.1, and 1.3 only for
- * berth-link/1; no renegotiation, compression or early data. Clients trust the pinned CA only, never
- * the system's. PEM comes as bytes: the caller reads the files.
+ * berth-link/1; no renegotiation, compression or early data. Clients trust the pinned CA only,
+ * never the system's. PEM comes as bytes: the caller reads the files.
  */
 #ifndef NET_TLS_H
 #define NET_TLS_H

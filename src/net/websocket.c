@@ -104,7 +104,8 @@ static size_t on_data(struct conn *conn, struct str data, void *arg)
     socket->is_inside = true;
     int failed = wslay_event_recv(socket->wslay);
     socket->is_inside = false;
-    /* Broken frames leave a close frame in wslay's queue, and it reads no more: the rest is dropped. */
+    /* Broken frames leave a close frame in wslay's queue, and it reads no more: the rest
+     * is dropped. */
     flush(socket);
     if (failed != 0)
         conn_finish(conn);

@@ -1,5 +1,6 @@
 /*
- * websocket.h - WebSocket messages (RFC 6455) after an upgrade; frames are read and written by wslay.
+ * websocket.h - WebSocket messages (RFC 6455) after an upgrade; frames are read and
+ * written by wslay.
  *
  * No extensions. Whole messages are handed over; their size and the unsent queue are bounded.
  */
@@ -26,14 +27,16 @@ struct websocket_options {
 
 /* True when the request asks for a WebSocket at all. */
 bool websocket_is_wanted(const struct http_request *request);
-/* Answers the request: with 101, or with 400/426 and an error. Origin is for the caller to check. */
+/* Answers the request: with 101, or with 400/426 and an error. Origin is for the caller
+ * to check. */
 MUST_CHECK enum err websocket_accept(struct http_request *request,
                                      const struct websocket_options *options,
                                      const struct websocket_events *events, void *arg,
                                      struct websocket **out, struct error *e);
 /* ERR_LIMIT: no room now. ERR_UNAVAILABLE: closing. */
 MUST_CHECK enum err websocket_send(struct websocket *socket, struct str bytes, bool is_text);
-/* Back-pressure on what the client sends; a few messages that have come already may still follow. */
+/* Back-pressure on what the client sends; a few messages that have come already may still
+ * follow. */
 void websocket_pause(struct websocket *socket);
 void websocket_resume(struct websocket *socket);
 /* Starts the closing handshake; on_close follows. `reason` at most 123 bytes. */

@@ -7,7 +7,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* A negative number is a no-op. Keeps errno, so that it may run between a failure and its report. */
+/* A negative number is a no-op. Keeps errno, so that it may run between a failure and its
+ * report. */
 void fd_close(int fd);
 DEFINE_CLEANUP(fd, int, fd_close)
 

@@ -13,8 +13,8 @@
 MUST_CHECK enum err file_read(const char *path, size_t max, struct buf *out, struct error *e);
 
 /*
- * Replaces the file's content so that a crash leaves the old or the new one, and returns only when the
- * new one is on disk. Keeps no owner; `mode` is exact, whatever the umask.
+ * Replaces the file's content so that a crash leaves the old or the new one, and returns only when
+ * the new one is on disk. Keeps no owner; `mode` is exact, whatever the umask.
  */
 MUST_CHECK enum err file_write_atomic(const char *path, struct str bytes, mode_t mode,
                                       struct error *e);

@@ -157,8 +157,8 @@ static int escape_control(unsigned point, char out[8])
 
 /*
  * Text from outside may try to forge a line or to drive a terminal. Controls of both sets (C0, DEL,
- * C1), quotes and backslashes are escaped as in JSON; text that is not UTF-8 gets '?' for what is not
- * ASCII. An escape is never cut.
+ * C1), quotes and backslashes are escaped as in JSON; text that is not UTF-8 gets '?' for what is
+ * not ASCII. An escape is never cut.
  */
 static void line_escaped(struct line *line, struct str text)
 {

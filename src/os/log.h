@@ -3,9 +3,10 @@
  *
  *     log_info("workload started", LOG_STR("workload", id), LOG_INT("wait_ms", wait_ms));
  *
- * The message is a constant: what varies goes into fields, so that lines can be counted and searched.
- * Only edges log (a handler, a cycle, main). A program that never calls log_init writes JSON lines
- * from level info up. Fields that hold secrets by their name (token, password, ...) are not written.
+ * The message is a constant: what varies goes into fields, so that lines can be counted and
+ * searched. Only edges log (a handler, a cycle, main). A program that never calls log_init
+ * writes JSON lines from level info up. Fields that hold secrets by their name (token,
+ * password, ...) are not written.
  */
 #ifndef OS_LOG_H
 #define OS_LOG_H
@@ -73,7 +74,8 @@ void log_line(enum log_level level, const char *message, const struct log_field 
 /* Says now how many lines of which messages were only counted: at the end of a program. */
 void log_flush(void); /* for tests */
 
-/* The message, then any number of fields; the end marker keeps the variable part from being empty. */
+/* The message, then any number of fields; the end marker keeps the variable part from
+ * being empty. */
 #define LOG_END             ((struct log_field){ 0 })
 #define LOG_HEAD(head, ...) (head)
 #define LOG_REST(head, ...) ((const struct log_field[]){ __VA_ARGS__ })

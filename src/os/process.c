@@ -76,7 +76,8 @@ static void child_reset_signals(void)
     (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Done by us, who may lower the score again, so that a child without that right may not go below it. */
+/* Done by us, who may lower the score again, so that a child without that right may not
+ * go below it. */
 static void child_raise_oom_score(void)
 {
     static const char score[] = "500"; /* of 1000 */
@@ -112,7 +113,8 @@ static void child_place_fds(struct child *child)
         child_fail(child, "close descriptors");
 }
 
-/* Between vfork and exec: our memory, our stack below this frame, its own descriptors and signals. */
+/* Between vfork and exec: our memory, our stack below this frame, its own descriptors and
+ * signals. */
 static void __attribute__((noreturn)) child_main(struct child *child)
 {
     const struct process_spec *spec = child->spec;
@@ -141,10 +143,10 @@ static void __attribute__((noreturn)) child_main(struct child *child)
 }
 
 /*
- * With all signals blocked, so that no handler of ours runs in the child. vfork and not fork: to copy
- * the page tables of a large process, and to fault in both copies afterwards, costs more than all else
- * here. We sleep until the child has become its program or has failed; it allocates nothing and
- * returns from nothing.
+ * With all signals blocked, so that no handler of ours runs in the child. vfork and not fork: to
+ * copy the page tables of a large process, and to fault in both copies afterwards, costs more than
+ * all else here. We sleep until the child has become its program or has failed; it allocates
+ * nothing and returns from nothing.
  */
 static __attribute__((noinline)) pid_t vfork_quietly(struct child *child)
 {

@@ -2,8 +2,8 @@
  * process.h - children without a shell.
  *
  * A child gets exactly what its spec names: arguments, environment, descriptors, nothing else that
- * happens to be open, no blocked or ignored signals. It is held by a pidfd, which fits into a poll set
- * and can never name another process.
+ * happens to be open, no blocked or ignored signals. It is held by a pidfd, which fits into a poll
+ * set and can never name another process.
  */
 #ifndef OS_PROCESS_H
 #define OS_PROCESS_H
@@ -34,7 +34,8 @@ struct process {
     bool is_group_leader;
 };
 
-/* How a process ended: by exit with `code`, or by `signal` (then code is 128 + signal, as in sh). */
+/* How a process ended: by exit with `code`, or by `signal` (then code is 128 + signal, as
+ * in sh). */
 struct process_exit {
     int code;
     int signal;

@@ -8,9 +8,10 @@
 #include <sys/random.h>
 
 /*
- * Ids are drawn by the thousand, and a system call for each shows in profiles. So small wants are met
- * from a page that is filled at once; what was given is wiped from it. The kernel empties the page in a
- * child process (MADV_WIPEONFORK), which then begins with `left` 0: no two processes give the same bytes.
+ * Ids are drawn by the thousand, and a system call for each shows in profiles. So small wants
+ * are met from a page that is filled at once; what was given is wiped from it. The kernel
+ * empties the page in a child process (MADV_WIPEONFORK), which then begins with `left` 0: no two
+ * processes give the same bytes.
  */
 enum { POOL_BYTES = 4096 - sizeof(size_t), SMALL_BYTES = 64 };
 

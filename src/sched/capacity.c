@@ -1,8 +1,8 @@
 /*
  * capacity.c - what nodes and devices have left.
  *
- * Every change of a node is: take its contribution out of the sums of its classes, change it, put it
- * in again. A node has at most a few dozen devices, so that costs little and cannot drift.
+ * Every change of a node is: take its contribution out of the sums of its classes, change it, put
+ * it in again. A node has at most a few dozen devices, so that costs little and cannot drift.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /*
- * charge.h - what a request costs of a class, before it is known where it will run: the amounts that
- * quotas, limits and bills count. Exact integers; a part of a device's memory is charged rounded up.
+ * charge.h - what a request costs of a class, before it is known where it will run: the
+ * amounts that quotas, limits and bills count. Exact integers; a part of a device's
+ * memory is charged rounded up.
  */
 #ifndef SCHED_CHARGE_H
 #define SCHED_CHARGE_H

@@ -2,8 +2,8 @@
  * due.c - deadlines of what is under way.
  *
  * Nothing on a node is due while it is out of contact, nor for lost_after_s after it is back or the
- * controller started: what happened there meanwhile has time to be reported first. A controller that
- * was away for an hour must not stop work that started well.
+ * controller started: what happened there meanwhile has time to be reported first. A controller
+ * that was away for an hour must not stop work that started well.
  */
 #include "sched/internal.h"
 

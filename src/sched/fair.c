@@ -1,9 +1,10 @@
 /*
  * fair.c - fair shares of all projects, class by class, from the whole cluster down.
  *
- * A project's share is divided among its children; work given directly to a project that has children
- * is one more child, with what their quotas leave of its own. Shares depend on what everybody has and
- * asks for, so they are made anew at the beginning of a pass, for the classes of which that changed.
+ * A project's share is divided among its children; work given directly to a project that has
+ * children is one more child, with what their quotas leave of its own. Shares depend on what
+ * everybody has and asks for, so they are made anew at the beginning of a pass, for the
+ * classes of which that changed.
  */
 #include "sched/internal.h"
 

@@ -2,9 +2,9 @@
  * internal.h - the indices of the scheduler. Only src/sched includes this.
  *
  * All of it is derived from the state and kept by sched_note(). Within one step, decisions must see
- * each other before their events exist; so a step works on the indices themselves and takes back all
- * it did at its end (shadow_*). What a step may change is plain data without owned memory, and every
- * change is announced by touch().
+ * each other before their events exist; so a step works on the indices themselves and takes back
+ * all it did at its end (shadow_*). What a step may change is plain data without owned memory, and
+ * every change is announced by touch().
  */
 #ifndef SCHED_INTERNAL_H
 #define SCHED_INTERNAL_H
@@ -379,7 +379,8 @@ struct plan_member *place_all(const struct sched *sched, const struct fitting *f
 /* Would all members fit if the usable nodes were empty? */
 bool place_if_empty(const struct sched *sched, const struct fitting *fitting);
 
-/* Whose work is evicted: that of others beyond their share, or less urgent work of its own project. */
+/* Whose work is evicted: that of others beyond their share, or less urgent work of its
+ * own project. */
 enum evict_way { EVICT_BORROWED, EVICT_LESS_URGENT };
 
 /* attempt.c: one workload in one class, within a step. */

@@ -1,14 +1,16 @@
 /*
- * pack.h - which node a member goes to: the placement policies, over a compact picture of the nodes.
+ * pack.h - which node a member goes to: the placement policies, over a compact picture of
+ * the nodes.
  *
- * For every shape of request the scores of all nodes are kept in a tournament tree; a change of a node
- * is noted once and applied to a shape when that is next asked for. So a decision costs what has changed
- * since, not the size of the cluster. Scores are higher-is-better; ties go to the node that comes first.
+ * For every shape of request the scores of all nodes are kept in a tournament tree; a change of
+ * a node is noted once and applied to a shape when that is next asked for. So a decision costs
+ * what has changed since, not the size of the cluster. Scores are higher-is-better; ties go to
+ * the node that comes first.
  *
- * Policies: first_fit; best_fit (least left over, cores and devices alike); pack (devices in use before
- * wholly free ones); spread (most left over); fgd (fragmentation gradient descent: Weng et al., "Beware of
- * Fragmentation", USENIX ATC 2023); adaptive (pack_adaptive.c). Scores of
- * best_fit, spread and fgd use floating point; amounts never do.
+ * Policies: first_fit; best_fit (least left over, cores and devices alike); pack (devices in use
+ * before wholly free ones); spread (most left over); fgd (fragmentation gradient descent: Weng et
+ * al., "Beware of Fragmentation", USENIX ATC 2023); adaptive (pack_adaptive.c). Scores of best_fit,
+ * spread and fgd use floating point; amounts never do.
  */
 #ifndef SCHED_PACK_H
 #define SCHED_PACK_H

@@ -1,14 +1,16 @@
 /*
- * pack_adaptive.c - the policy `adaptive`: a member goes where it destroys the least that could still be sold.
+ * pack_adaptive.c - the policy `adaptive`: a member goes where it destroys the least that
+ * could still be sold.
  *
- * What a node is worth is played out: fixed random streams of requests, drawn from the requests seen so
- * far, come to it alone, each that fits going to the tightest device; the thousandths of devices filled,
- * over all streams, are its worth. To that comes a little for each shape of several devices that still
- * fits, and a price of device models in the measure in which requests insist on them, as a node alone
- * cannot see either. The smallest loss of worth wins, in steps of LOSS_STEP, so that noise decides nothing.
+ * What a node is worth is played out: fixed random streams of requests, drawn from the requests
+ * seen so far, come to it alone, each that fits going to the tightest device; the thousandths of
+ * devices filled, over all streams, are its worth. To that comes a little for each shape of several
+ * devices that still fits, and a price of device models in the measure in which requests insist on
+ * them, as a node alone cannot see either. The smallest loss of worth wins, in steps of LOSS_STEP,
+ * so that noise decides nothing.
  *
- * All of it is integers; only past arrivals are known. docs/adr/0035-placement-policies.md tells where it
- * comes from, and what was measured.
+ * All of it is integers; only past arrivals are known. docs/adr/0035-placement-policies.md tells
+ * where it comes from, and what was measured.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +29,8 @@ enum {
     SCORE_BASE = 1 << 24, /* scores are higher-is-better and not negative */
 };
 
-/* Weight of shapes of several devices: 0.024 of their devices, times the root of their part of demand. */
+/* Weight of shapes of several devices: 0.024 of their devices, times the root of their
+ * part of demand. */
 static const int64_t several_weight = STREAMS * 24 * (INT64_C(1) << FIXED_BITS) / 1000;
 /* Price of a model that is asked for by name as much as there is of it: half its devices. */
 static const int64_t price_most = STREAMS * (INT64_C(1) << FIXED_BITS) / 2;

@@ -1,7 +1,8 @@
 /*
- * pack_frag.c - fragmentation: how much of a node's devices a request drawn from the mix could not use.
- * Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
- * Descent", USENIX ATC 2023. The score of a place is how little it adds, on a scale of 0 to 100, truncated.
+ * pack_frag.c - fragmentation: how much of a node's devices a request drawn from the mix could
+ * not use. Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
+ * Fragmentation Gradient Descent", USENIX ATC 2023. The score of a place is how little it adds,
+ * on a scale of 0 to 100, truncated.
  */
 #include <string.h>
 
@@ -72,8 +73,9 @@ double pack_fragmentation(struct pack *pack, const struct pack_node *node)
 }
 
 /*
- * The score is 100 times the logistic function of the gain in devices, truncated. These are the least gains
- * with scores of 1 to 99: comparing with them gives the same score on every machine, whatever its exp() is.
+ * The score is 100 times the logistic function of the gain in devices, truncated. These are the
+ * least gains with scores of 1 to 99: comparing with them gives the same score on every
+ * machine, whatever its exp() is.
  */
 static const double least_gain[] = {
     -4.5951198501345898,  -3.8918202981106265,     -3.4760986898352733,  -3.1780538303479453,

@@ -93,7 +93,8 @@ int32_t pack_score(struct pack *pack, const struct pack_node *node, const struct
     return 0;
 }
 
-/* The device for a part of one, where its policy says so; else the one that it fits most tightly. */
+/* The device for a part of one, where its policy says so; else the one that it fits most
+ * tightly. */
 static uint32_t pick_part(struct pack *pack, const struct pack_node *node,
                           const struct pack_shape *shape)
 {

@@ -147,8 +147,8 @@ static void pending_remove(struct sched *sched, struct swork *work)
 
 /* ---- dependencies -------------------------------------------------------------------------- */
 
-/* Each outweighs those before it. Unneeded: what it was to follow the failure of has not failed, or was not
- * needed itself. */
+/* Each outweighs those before it. Unneeded: what it was to follow the failure of has not failed, or
+ * was not needed itself. */
 enum dependency_state { DEPENDENCY_MET, DEPENDENCY_OPEN, DEPENDENCY_UNNEEDED, DEPENDENCY_NEVER };
 
 /* Of a workload, or of all elements of an array that are still known. */

@@ -1,25 +1,25 @@
 /*
- * reclaim.c - evicting borrowed work for work inside its guarantee (or its fair share, `reclaim_to`),
- * and less urgent work of a project for more urgent work of the same.
+ * reclaim.c - evicting borrowed work for work inside its guarantee (or its fair share,
+ * `reclaim_to`), and less urgent work of a project for more urgent work of the same.
  *
- * Of borrowed work both sides are judged where their paths in the quota tree part: there the claimant's
- * ancestor stays within what it may have, and the victim's is above its own before the eviction; nothing
- * from there down to the victim's project ends below its quota.
+ * Of borrowed work both sides are judged where their paths in the quota tree part: there the
+ * claimant's ancestor stays within what it may have, and the victim's is above its own before the
+ * eviction; nothing from there down to the victim's project ends below its quota.
  *
- * No sequence of evictions can come back to where it began. For borrowed work makes_progress() sees to
- * that: wherever paths part, what all sides together lack of their quotas (as far as they ask for them)
- * has to shrink by the exchange, or to stay and what they lack of their shares to shrink. Both are whole
- * numbers that are never negative, so with the same demand, and thus the same shares, it ends. That test
- * is needed besides the rule above because work is evicted whole: a large victim may leave its side
- * further below its share than the claimant was. Within a project a claimant is strictly more urgent
- * than each victim, which cannot evict it in turn; nor can work without devices, evicted for the cores
- * that work with devices needs, evict any with devices.
+ * No sequence of evictions can come back to where it began. For borrowed work makes_progress() sees
+ * to that: wherever paths part, what all sides together lack of their quotas (as far as they ask
+ * for them) has to shrink by the exchange, or to stay and what they lack of their shares to shrink.
+ * Both are whole numbers that are never negative, so with the same demand, and thus the same
+ * shares, it ends. That test is needed besides the rule above because work is evicted whole: a
+ * large victim may leave its side further below its share than the claimant was. Within a project a
+ * claimant is strictly more urgent than each victim, which cannot evict it in turn; nor can work
+ * without devices, evicted for the cores that work with devices needs, evict any with devices.
  *
- * Nothing is evicted unless the claimant then fits: victims are taken out one by one within the step
- * until it does, the least urgent first; of equally urgent ones those of projects above their share, then
- * those that lose least work, then the youngest. Those that turn out not to be needed are put back. The
- * room they leave is the claimant's: it is held for it in every following step until it starts or
- * withdraws.
+ * Nothing is evicted unless the claimant then fits: victims are taken out one by one within the
+ * step until it does, the least urgent first; of equally urgent ones those of projects above their
+ * share, then those that lose least work, then the youngest. Those that turn out not to be needed
+ * are put back. The room they leave is the claimant's: it is held for it in every following step
+ * until it starts or withdraws.
  */
 #include <stdlib.h>
 
@@ -76,8 +76,8 @@ static struct sproject *side_below(struct sproject *project, const struct sproje
     return project;
 }
 
-/* What the claimant's side has with it, and what is its own. Work directly in `common` counts against
- * what its children's quotas leave. */
+/* What the claimant's side has with it, and what is its own. Work directly in `common` counts
+ * against what its children's quotas leave. */
 struct side {
     int64_t total, quota, fair;
 };
@@ -297,7 +297,8 @@ static bool gather(struct attempt *attempt, int64_t class_number, struct victims
     return gather_some(attempt, candidates, count, victims);
 }
 
-/* Work without devices may hold the cores or the memory that the claimant needs beside its devices. */
+/* Work without devices may hold the cores or the memory that the claimant needs beside
+ * its devices. */
 static bool gather_all(struct attempt *attempt, struct victims *victims)
 {
     struct sched *sched = attempt->sched;

@@ -3,10 +3,10 @@
  *
  * Pure: no clock, I/O, globals, randomness or hash order; the same history gives byte-equal plans.
  * Indices belong to struct sched: derived data, rebuildable from the state at any moment.
- * Here: by priority and submission inside a project; projects within their fair share first, then within
- * their quota, then by priority and by how much of their share they use; first fit in order of nodes. Work is
- * evicted whole: borrowed work for work inside a quota (or a share, `reclaim_to`), and less urgent work of
- * the same project for more urgent one.
+ * Here: by priority and submission inside a project; projects within their fair share first, then
+ * within their quota, then by priority and by how much of their share they use; first fit in order
+ * of nodes. Work is evicted whole: borrowed work for work inside a quota (or a share,
+ * `reclaim_to`), and less urgent work of the same project for more urgent one.
  */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
@@ -57,9 +57,9 @@ struct plan {
 
 /*
  * Decides what is left to decide, at most `budget` workloads looked at; appends to `plan`. Every
- * entry takes the earlier ones into account. Returns whether more is left: then the caller turns the
- * plan into events, applies and notes them, and calls again. Nothing left: an empty plan until the
- * next note or until `sched_wake_at`.
+ * entry takes the earlier ones into account. Returns whether more is left: then the caller turns
+ * the plan into events, applies and notes them, and calls again. Nothing left: an empty plan until
+ * the next note or until `sched_wake_at`.
  */
 bool sched_step(struct sched *sched, struct mono now, size_t budget, struct arena *arena,
                 struct plan *plan);
@@ -95,7 +95,8 @@ struct class_capacity sched_capacity(const struct sched *sched, int64_t class_nu
 /* Could any healthy empty node (drained and failed ones count) hold one member? For submissions. */
 bool sched_could_ever_fit(const struct sched *sched, const struct request *request);
 
-/* The guarantee of a project for a class: its own, or the sum of its children's where it has none. */
+/* The guarantee of a project for a class: its own, or the sum of its children's where it
+ * has none. */
 int64_t sched_quota(const struct sched *sched, const struct project *project, int64_t class_number);
 
 /* Does work that has not ended depend on this workload, or on its array? */

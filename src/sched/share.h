@@ -1,7 +1,8 @@
 /*
- * share.h - dividing an amount of one class among siblings of the quota tree: guarantees first, then
- * what is left by priority and weight. Integers only; what rounding leaves is handed out by largest
- * remainder (Hamilton's method), so that nothing is lost and nobody's order depends on chance.
+ * share.h - dividing an amount of one class among siblings of the quota tree: guarantees
+ * first, then what is left by priority and weight. Integers only; what rounding leaves is
+ * handed out by largest remainder (Hamilton's method), so that nothing is lost and
+ * nobody's order depends on chance.
  */
 #ifndef SCHED_SHARE_H
 #define SCHED_SHARE_H

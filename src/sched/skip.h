@@ -1,6 +1,6 @@
 /*
- * skip.h - an ordered list with logarithmic insertion, removal and counting (a skip list). The height
- * of an entry is a hash of its key, so equal histories build equal lists.
+ * skip.h - an ordered list with logarithmic insertion, removal and counting (a skip list). The
+ * height of an entry is a hash of its key, so equal histories build equal lists.
  */
 #ifndef SCHED_SKIP_H
 #define SCHED_SKIP_H

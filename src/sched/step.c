@@ -2,9 +2,9 @@
  * step.c - one pass over the queue, in slices.
  *
  * First the claims: room that evictions free belongs to whom they were made for. Then the projects'
- * groups, one workload at a time, always that of the project whose turn it is. Who is next is decided
- * level by level in the quota tree: every project offers the first of its queue, every parent the
- * best offer of its children.
+ * groups, one workload at a time, always that of the project whose turn it is. Who is next is
+ * decided level by level in the quota tree: every project offers the first of its queue, every
+ * parent the best offer of its children.
  *
  * A group that was found blocked is not looked at again until something it could use was freed. The
  * first workload of a project that is blocked for want of a place holds back later ones of the same
@@ -91,8 +91,8 @@ static bool is_quota_used_up(const struct ask *ask)
     return use->own_charged + use->own_claimed >= use->own_quota;
 }
 
-/* A group blocked for want of a place keeps the classes that admit it from later ones of its project;
- * where limits or quota refuse it by now, it keeps nothing from anybody. */
+/* A group blocked for want of a place keeps the classes that admit it from later ones of its
+ * project; where limits or quota refuse it by now, it keeps nothing from anybody. */
 static void hold_classes(const struct pass *pass, const struct sgroup *group)
 {
     const struct sched *sched = pass->sched;
@@ -580,8 +580,8 @@ static const struct plan_member *held_place(const struct pass *pass, const struc
 }
 
 /* Starts a claimant on what is free, its own room included. In another class than it claimed only
- * within its quota there: as a borrower it would have had its victims evicted for nothing, and two such
- * claimants could evict each other for ever. */
+ * within its quota there: as a borrower it would have had its victims evicted for nothing, and two
+ * such claimants could evict each other for ever. */
 static void start_claim(struct pass *pass, struct swork *work)
 {
     const struct request *request = &work->workload->r.request;
@@ -613,8 +613,8 @@ static void start_claim(struct pass *pass, struct swork *work)
     attempt_hold(&attempt, members);
 }
 
-/* All promised rooms are held before any others are looked for, and all rooms before anybody starts,
- * so that no claimant takes what another one waits for. */
+/* All promised rooms are held before any others are looked for, and all rooms before anybody
+ * starts, so that no claimant takes what another one waits for. */
 static void serve_claims(struct pass *pass)
 {
     const struct skip_list *claimants = &pass->sched->claimants;
@@ -659,8 +659,8 @@ static bool is_started(const struct plan *plan, const struct swork *work)
     return false;
 }
 
-/* A claimant whose victims are all gone, and that did not start, has a claim no longer: what was held
- * for it is to be looked at again. */
+/* A claimant whose victims are all gone, and that did not start, has a claim no longer: what was
+ * held for it is to be looked at again. */
 static bool end_void_claims(const struct pass *pass)
 {
     struct sched *sched = pass->sched;

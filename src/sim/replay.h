@@ -1,6 +1,7 @@
 /*
- * replay.h - a trace against a placement policy: pods arrive one by one, each is tried once, nothing
- * leaves or moves. The procedure of the inflation experiment of FGD (Weng et al., USENIX ATC 2023).
+ * replay.h - a trace against a placement policy: pods arrive one by one, each is tried
+ * once, nothing leaves or moves. The procedure of the inflation experiment of FGD (Weng
+ * et al., USENIX ATC 2023).
  */
 #ifndef SIM_REPLAY_H
 #define SIM_REPLAY_H
@@ -24,8 +25,8 @@ struct replay_result {
 void replay_run(const struct trace *trace, const struct replay_options *options,
                 struct arena *arena, struct replay_result *out);
 
-/* All pods, shuffled when there is a seed, then others at random until they ask for that many percent
- * of all devices. */
+/* All pods, shuffled when there is a seed, then others at random until they ask for that many
+ * percent of all devices. */
 size_t *replay_arrivals(const struct trace *trace, bool is_shuffled, uint64_t seed,
                         int64_t inflate_pct, struct arena *arena, size_t *count);
 /* Two lines of numbers: arrivals, and ranks of nodes. ERR_INVALID. */

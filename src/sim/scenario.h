@@ -1,6 +1,6 @@
 /*
- * scenario.h - one scenario as it stands in a file: a cluster, who may use it, what happens when, and
- * what must be true. Instants are seconds since the start of the scenario, amounts thousandths.
+ * scenario.h - one scenario as it stands in a file: a cluster, who may use it, what happens when,
+ * and what must be true. Instants are seconds since the start of the scenario, amounts thousandths.
  */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H

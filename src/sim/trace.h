@@ -1,6 +1,6 @@
 /*
- * trace.h - cluster traces in the format of the public `openb` trace (Alibaba, 2023): nodes and pods
- * as CSV with a header line; columns are found by their names.
+ * trace.h - cluster traces in the format of the public `openb` trace (Alibaba, 2023): nodes and
+ * pods as CSV with a header line; columns are found by their names.
  */
 #ifndef SIM_TRACE_H
 #define SIM_TRACE_H

@@ -2,8 +2,8 @@
  * world.h - the real controller core in virtual time: the engine over seams that keep everything in
  * memory, and nodes that carry out what it wants of them.
  *
- * Nothing here reads a clock or a random number: the same scenario gives the same events. Instants are
- * nanoseconds since the start of the scenario where they are called `t`.
+ * Nothing here reads a clock or a random number: the same scenario gives the same events. Instants
+ * are nanoseconds since the start of the scenario where they are called `t`.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H

@@ -1,4 +1,5 @@
-/* bytes.h - what packed rows are made of: numbers little-endian, so that a file can move between machines. */
+/* bytes.h - what packed rows are made of: numbers little-endian, so that a file can move
+ * between machines. */
 #ifndef STORE_BYTES_H
 #define STORE_BYTES_H
 

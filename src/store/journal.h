@@ -1,8 +1,9 @@
 /*
  * journal.h - one journal row as bytes: what its check covers and what the journal holds.
  *
- * The check of a row is SipHash(store key, check of the row before | bytes of the row): a row that was
- * changed, lost, repeated or taken from another store breaks the chain, and the reader knows where.
+ * The check of a row is SipHash(store key, check of the row before | bytes of the row): a
+ * row that was changed, lost, repeated or taken from another store breaks the chain, and
+ * the reader knows where.
  */
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
@@ -13,8 +14,8 @@ struct journal_key {
     uint8_t bytes[16];
 };
 
-/* The same with the row's check behind it, as parts and segments hold them. `*check` is that of the row
- * before, and becomes this one's. */
+/* The same with the row's check behind it, as parts and segments hold them. `*check` is that of the
+ * row before, and becomes this one's. */
 void journal_encode_next(struct buf *out, const struct store_row *row,
                          const struct journal_key *key, uint64_t *check);
 /* Cuts such a row off `*bytes`; false: they are not rows. The row borrows from them. */

@@ -23,7 +23,8 @@ static uint64_t load_u64(const char *from)
     return value;
 }
 
-/* Of the first MATCH_MIN bytes; which come first in memory differs by machine, and does not matter. */
+/* Of the first MATCH_MIN bytes; which come first in memory differs by machine, and does
+ * not matter. */
 WRAPS static size_t slot_of(const char *at)
 {
     uint64_t bytes = 0;
@@ -31,7 +32,7 @@ WRAPS static size_t slot_of(const char *at)
     return (size_t)((bytes * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - TABLE_BITS));
 }
 
-/* ---- packing ---------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 static void put_count(struct buf *out, size_t count)
 {
@@ -104,7 +105,7 @@ void lz_pack(struct str raw, struct buf *out)
     put_literals(out, (struct str){ raw.data + literals_at, raw.size - literals_at }, 0);
 }
 
-/* ---- unpacking -------------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------- */
 
 static bool cut_count(struct str *packed, size_t *count)
 {

@@ -1,10 +1,11 @@
 /*
- * lz.h - a fast codec for what one transaction stores. Rows that are written together are much alike: a
- * tenth of their bytes is new. It costs less than the pages would that it saves, where deflate does not.
+ * lz.h - a fast codec for what one transaction stores. Rows that are written together are
+ * much alike: a tenth of their bytes is new. It costs less than the pages would that it
+ * saves, where deflate does not.
  *
- * Packed bytes are steps: a byte whose high half counts literals and whose low half counts copied bytes
- * beyond MATCH_MIN (15: bytes follow that add to it, up to the first that is not 255), the literals, and
- * how far back the copy begins (two bytes). The last step ends after its literals.
+ * Packed bytes are steps: a byte whose high half counts literals and whose low half counts copied
+ * bytes beyond MATCH_MIN (15: bytes follow that add to it, up to the first that is not 255), the
+ * literals, and how far back the copy begins (two bytes). The last step ends after its literals.
  */
 #ifndef STORE_LZ_H
 #define STORE_LZ_H

@@ -7,7 +7,7 @@
 
 enum { SNAPSHOTS_KEPT = 3 };
 
-/* ---- append ----------------------------------------------------------------------------------- */
+/* ---- append ---------------------------------------------------------------------------------- */
 
 static enum err check_batch(const struct memory_store *store, const struct store_batch *batch,
                             struct error *e)
@@ -160,7 +160,7 @@ static enum err memory_claim(struct store *base, uint64_t at_least, uint64_t *ep
     return ERR_OK;
 }
 
-/* ---- snapshots -------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 static enum err memory_load_snapshot(struct store *base, uint64_t *sequence, struct buf *bytes,
                                      struct error *e)
@@ -230,7 +230,7 @@ static enum err memory_save_snapshot(struct store *base, uint64_t sequence,
     return ERR_OK;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static enum err memory_read_events(struct store *base, uint64_t after, store_row_fn *each,
                                    void *arg, struct error *e)
@@ -274,7 +274,7 @@ static enum err memory_read_clock(struct store *base, struct store_clock *out, s
     return ERR_OK;
 }
 
-/* ---- retention: everything that is due, in one step -------------------------------------------- */
+/* ---- retention: everything that is due, in one step ------------------------------------------ */
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
 
@@ -395,7 +395,7 @@ static enum err memory_maintain(struct store *base, int log_pages_max, struct er
     return ERR_OK;
 }
 
-/* ---- rebuild ---------------------------------------------------------------------------------- */
+/* ---- rebuild --------------------------------------------------------------------------------- */
 
 struct decoder {
     store_decode_fn *decode;
@@ -450,7 +450,7 @@ static enum err memory_rebuild(struct store *base, store_decode_fn *decode, void
     return rc;
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void memory_free(struct store *base)
 {

@@ -132,8 +132,9 @@ static int page_read(sqlite3_file *file, void *out, int size, sqlite3_int64 at)
 }
 
 /*
- * Copying a log back writes tens of MiB. Left to the final sync, they would all stand in the disk's queue
- * before the next commit of the log; so they are forced in small portions, and commits wait for one.
+ * Copying a log back writes tens of MiB. Left to the final sync, they would all stand in
+ * the disk's queue before the next commit of the log; so they are forced in small portions,
+ * and commits wait for one.
  */
 enum { UNSYNCED_MAX = 128 };
 

@@ -1,15 +1,18 @@
 /*
  * page_vfs.h - a layer under SQLite that signs every page of the database file and checks it on the
  * way back, so that a flipped bit, a page in the wrong place or a page of another store is refused
- * instead of served. The write-ahead log has checksums of its own; journal rows are chained as well.
+ * instead of served. The write-ahead log has checksums of its own; journal rows are
+ * chained as well.
  *
  * A page ends with 16 reserved bytes: 8 that name the file (the same on every page, random at its
- * creation) and a SipHash of page number and content. SQLite leaves reserved bytes alone, so any tool
- * can read such a file; one written to by another program fails its checks, which is what we want.
+ * creation) and a SipHash of page number and content. SQLite leaves reserved bytes alone,
+ * so any tool can read such a file; one written to by another program fails its checks,
+ * which is what we want.
  *
- * It also gathers what SQLite writes to the log, two small writes a page, and passes it on as one when
- * the log is forced to disk: a commit then costs two system calls instead of dozens. Nobody else looks
- * at those frames before: with synchronous=FULL they are published after they are forced.
+ * It also gathers what SQLite writes to the log, two small writes a page, and passes it on
+ * as one when the log is forced to disk: a commit then costs two system calls instead of
+ * dozens. Nobody else looks at those frames before: with synchronous=FULL they are
+ * published after they are forced.
  */
 #ifndef STORE_PAGE_VFS_H
 #define STORE_PAGE_VFS_H

@@ -1,6 +1,6 @@
 /*
- * projection.h - what an event means for the tables that queries read: one place, used by every store
- * when it appends and when it makes its projections again.
+ * projection.h - what an event means for the tables that queries read: one place, used by every
+ * store when it appends and when it makes its projections again.
  *
  * project_event() takes an event apart into row operations and hands them to a sink. A projection
  * depends on nothing but the events before it, so a rebuild gives the same rows.
@@ -15,8 +15,8 @@ struct project_row {
     struct str path;
 };
 
-/* A new workload is an ended_workload (query.h) whose `ended` is 0; the sink fills project_path from
- * the project's row. */
+/* A new workload is an ended_workload (query.h) whose `ended` is 0; the sink fills project_path
+ * from the project's row. */
 
 struct workload_step {
     struct id id;

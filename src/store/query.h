@@ -83,8 +83,8 @@ enum err query_usage(struct query *query, const struct query_page *page, usage_r
                      void *arg, struct error *e) MUST_CHECK;
 enum err query_audit(struct query *query, const struct query_page *page, audit_row_fn *each,
                      void *arg, struct error *e) MUST_CHECK; /* newest first */
-/* Journal rows of one tenant's feed (none: all) oldest first: feeds that resume. `after` is a sequence
- * of that feed: the tenant's own (tenant_sequence of the rows) where one is named. */
+/* Journal rows of one tenant's feed (none: all) oldest first: feeds that resume. `after` is a
+ * sequence of that feed: the tenant's own (tenant_sequence of the rows) where one is named. */
 enum err query_events(struct query *query, const struct query_page *page, store_row_fn *each,
                       void *arg, struct error *e) MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /*
- * query_sqlite.c - pages of rows over a read-only connection. A page is one read transaction, so the
- * rows of it fit together whatever the writer does meanwhile.
+ * query_sqlite.c - pages of rows over a read-only connection. A page is one read transaction, so
+ * the rows of it fit together whatever the writer does meanwhile.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static uint64_t from_newest(const struct query_page *page)
     return page->after != 0 ? page->after : INT64_MAX;
 }
 
-/* ---- usage ------------------------------------------------------------------------------------ */
+/* ---- usage ----------------------------------------------------------------------------------- */
 
 static void usage_read(struct sql_call *call, struct usage_row *row)
 {
@@ -88,7 +88,7 @@ static enum err usage(struct query *base, const struct query_page *page, usage_r
     return rc;
 }
 
-/* ---- journal rows, live or archived ----------------------------------------------------------- */
+/* ---- journal rows, live or archived ---------------------------------------------------------- */
 
 static const struct store_row *cached_row(const struct sqlite_query *query, uint64_t sequence)
 {
@@ -211,7 +211,7 @@ static enum err events(struct query *base, const struct query_page *page, store_
     return rc;
 }
 
-/* ---- workloads -------------------------------------------------------------------------------- */
+/* ---- workloads ------------------------------------------------------------------------------- */
 
 static void workload_read(struct sql_call *call, struct ended_workload *row)
 {
@@ -295,7 +295,7 @@ static enum err one_workload(struct query *base, struct id id, ended_workload_fn
     return rc == ERR_OK ? give_workload(query, &call, each, arg, e) : rc;
 }
 
-/* ---- audit ------------------------------------------------------------------------------------ */
+/* ---- audit ----------------------------------------------------------------------------------- */
 
 static void audit_read(struct sql_call *call, struct audit_row *row)
 {
@@ -375,7 +375,7 @@ static enum err audit(struct query *base, const struct query_page *page, audit_r
     return rc;
 }
 
-/* ---- answers, opening ------------------------------------------------------------------------- */
+/* ---- answers, opening ------------------------------------------------------------------------ */
 
 /* Finds it among the answers that were given together; `*at` is where its content begins. */
 static enum err find_head(struct str heads, const struct answer_lookup *lookup,

@@ -7,8 +7,9 @@
 #include "store/page_vfs.h"
 
 /*
- * FULL makes every commit wait for the disk. The log is copied back into the file by maintain() only,
- * never in the middle of a batch. Temporary tables stay in memory: a full disk must not break a sort.
+ * FULL makes every commit wait for the disk. The log is copied back into the file by
+ * maintain() only, never in the middle of a batch. Temporary tables stay in memory: a full
+ * disk must not break a sort.
  */
 static const char open_pragmas[] = "PRAGMA synchronous = FULL;"
                                    "PRAGMA wal_autocheckpoint = 0;"

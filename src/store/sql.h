@@ -1,6 +1,6 @@
 /*
- * sql.h - a thin layer over SQLite: one connection with its prepared statements, arguments bound and
- * columns read in order, and result codes told apart as the callers of a store need them.
+ * sql.h - a thin layer over SQLite: one connection with its prepared statements, arguments bound
+ * and columns read in order, and result codes told apart as the callers of a store need them.
  */
 #ifndef STORE_SQL_H
 #define STORE_SQL_H
@@ -36,8 +36,9 @@ void sql_close(struct sql *sql);
 DEFINE_CLEANUP_AT(sql, struct sql, sql_close)
 
 /*
- * Translates the connection's last failure. ERR_UNAVAILABLE: disk full, or locked by another process.
- * ERR_CORRUPT: the file is not what was written. ERR_CONFLICT: a constraint. ERR_IO: all else.
+ * Translates the connection's last failure. ERR_UNAVAILABLE: disk full, or locked by
+ * another process. ERR_CORRUPT: the file is not what was written. ERR_CONFLICT: a
+ * constraint. ERR_IO: all else.
  */
 enum err sql_fail(const struct sql *sql, struct error *e, const char *doing);
 
@@ -59,7 +60,8 @@ struct sql_call {
     bool failed;
 };
 
-/* Failures are kept and come out of sql_run() or sql_next(). Bound bytes are borrowed until then. */
+/* Failures are kept and come out of sql_run() or sql_next(). Bound bytes are borrowed
+ * until then. */
 struct sql_call sql_get(struct sql *sql, size_t number);
 void sql_int(struct sql_call *call, int64_t value);
 void sql_u64(struct sql_call *call, uint64_t value); /* as its bit pattern */

@@ -1,10 +1,11 @@
 /*
  * sqlite.c - the embedded store: one file in WAL mode, every commit forced to disk, one writer.
  *
- * What happens when the disk fails follows from where it fails. Before the commit record is whole in
- * the log nothing has happened: SQLite rolls back, and a full disk is ERR_UNAVAILABLE. Once COMMIT has
- * met any other error the outcome is unknown (fsync may fail with the data on disk or not, and asking
- * again is known to lie): the store writes nothing any more and says ERR_IO until it is opened anew.
+ * What happens when the disk fails follows from where it fails. Before the commit record is
+ * whole in the log nothing has happened: SQLite rolls back, and a full disk is ERR_UNAVAILABLE.
+ * Once COMMIT has met any other error the outcome is unknown (fsync may fail with the data on
+ * disk or not, and asking again is known to lie): the store writes nothing any more and says
+ * ERR_IO until it is opened anew.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -110,8 +111,8 @@ static enum err sqlite_maintain(struct store *base, int log_pages_max, struct er
     return sql_fail(&store->sql, e, "checkpoint");
 }
 
-/* A connection of its own: SQLite lets one copy while another writes, and the log begins anew when all of
- * it is copied. What a copy leaves half done, the next one does again. */
+/* A connection of its own: SQLite lets one copy while another writes, and the log begins anew when
+ * all of it is copied. What a copy leaves half done, the next one does again. */
 static enum err sqlite_copy_log(struct store *base, struct error *e)
 {
     AUTO(sql) struct sql sql = { 0 };

@@ -1,7 +1,7 @@
 /*
- * sqlite_files.c - making, copying and restoring store files. A new file is always written beside its
- * place, forced to disk, checked where it came from outside, and then given its name in one step that
- * never replaces anything: whoever pulls the plug finds either no store or a whole one.
+ * sqlite_files.c - making, copying and restoring store files. A new file is always written beside
+ * its place, forced to disk, checked where it came from outside, and then given its name in one
+ * step that never replaces anything: whoever pulls the plug finds either no store or a whole one.
  */
 #include "store/sqlite_files.h"
 
@@ -54,7 +54,8 @@ static enum err sync_file(const char *path, struct error *e)
     return ERR_OK;
 }
 
-/* Takes a name for a file to be made beside `path`; what an interrupted run left there is removed. */
+/* Takes a name for a file to be made beside `path`; what an interrupted run left there is
+ * removed. */
 static enum err take_temporary(const char *path, struct buf *out, struct error *e)
 {
     buf_format(out, "%s.new", path);
@@ -82,7 +83,7 @@ static enum err place(const char *temporary, const char *path, struct error *e)
     return file_sync_parent(path, e);
 }
 
-/* ---- create ----------------------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 static enum err fill_new(const char *path, struct error *e)
 {
@@ -113,7 +114,7 @@ enum err store_sqlite_create(const char *path, struct error *e)
     return rc;
 }
 
-/* ---- backup ----------------------------------------------------------------------------------- */
+/* ---- backup ---------------------------------------------------------------------------------- */
 
 static enum err vacuum_into(const char *path, const char *to, struct error *e)
 {
@@ -147,7 +148,7 @@ enum err store_sqlite_backup(const char *path, const char *to, struct error *e)
     return rc;
 }
 
-/* ---- restore ---------------------------------------------------------------------------------- */
+/* ---- restore --------------------------------------------------------------------------------- */
 
 static enum err no_row(void *arg, const struct store_row *row, struct error *e)
 {

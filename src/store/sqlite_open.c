@@ -15,7 +15,8 @@ static bool has_log(const char *path)
     return stat(log.data, &found) == 0 && found.st_size > 0;
 }
 
-/* SQLite would make a missing file and accept an empty one; a store never starts empty by itself. */
+/* SQLite would make a missing file and accept an empty one; a store never starts empty by
+ * itself. */
 enum err store_file_check(const char *path, struct error *e)
 {
     struct stat found;

@@ -64,8 +64,8 @@ enum err sqlite_read_clock(struct store *base, struct store_clock *out, struct a
 MUST_CHECK enum err journal_read_after(struct sql *sql, uint64_t after, store_row_fn *each,
                                        void *arg, struct error *e);
 enum err sqlite_rebuild(struct store *base, store_decode_fn *decode, void *arg, struct error *e);
-/* The check of the last row: live, else archived, else of what retention dropped last. ERR_CORRUPT: its
- * sequence is not this. */
+/* The check of the last row: live, else archived, else of what retention dropped last. ERR_CORRUPT:
+ * its sequence is not this. */
 MUST_CHECK enum err journal_check_of(struct sql *sql, const struct store_head *head,
                                      uint64_t sequence, uint64_t *check, struct error *e);
 /* Where rows are: behind `after`, and how they are packed. What is archived comes first. */
@@ -78,7 +78,8 @@ extern const struct journal_place journal_places[PLACE_COUNT];
 /* The first part, and the check of the row before it; *first 0: all is archived. */
 MUST_CHECK enum err journal_first_live(struct sql *sql, uint64_t *first, uint64_t *previous_check,
                                        struct error *e);
-/* Keeps the body of a submission that leaves the live journal, where its workload is read from there. */
+/* Keeps the body of a submission that leaves the live journal, where its workload is read
+ * from there. */
 MUST_CHECK enum err keep_record(struct sql *sql, const struct store_row *row, struct error *e);
 /* sqlite_snapshot.c */
 enum err sqlite_load_snapshot(struct store *base, uint64_t *sequence, struct buf *bytes,

@@ -1,7 +1,8 @@
 /*
  * sqlite_trim.c - archiving and retention in small steps, each a transaction of its own, so that a
  * clean-up never holds up a batch for long. The journal's older rows move into deflated segments in
- * the same file: the move is atomic, one backup has all of it, and the pages it frees are used again.
+ * the same file: the move is atomic, one backup has all of it, and the pages it frees are
+ * used again.
  */
 #include <inttypes.h>
 
@@ -11,7 +12,7 @@
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
 
-/* ---- archiving: one segment a step ------------------------------------------------------------ */
+/* ---- archiving: one segment a step ----------------------------------------------------------- */
 
 struct archiving {
     struct sql *sql;
@@ -106,7 +107,7 @@ static enum err step_archive(struct sqlite_store *store, struct wall now, bool *
     return rc;
 }
 
-/* ---- retention -------------------------------------------------------------------------------- */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 /* Runs a DELETE with the bounds (?1 time, ?2 rows); tells whether it removed anything. */
 static enum err remove_before(struct sqlite_store *store, enum statement statement,
@@ -212,7 +213,7 @@ static enum err step_journal(struct sqlite_store *store, struct wall now, bool *
     return rc;
 }
 
-/* ---- one step --------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------- */
 
 typedef enum err trim_step(struct sqlite_store *store, struct wall now, bool *did, struct error *e);
 

@@ -94,7 +94,8 @@ const char *const store_statements[ST_COUNT] = {
         "INSERT INTO workloads VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
         "coalesce((SELECT path FROM projects WHERE id = ?5), ''), ?9, ?10, ?11, ?12, ?13, ?14, "
         "?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
-    /* As long as the workload is kept; and once, for stores from before had it from the beginning. */
+    /* As long as the workload is kept; and once, for stores from before had it from the
+     * beginning. */
     [ST_WORKLOAD_RECORD_ADD] =
         "INSERT OR IGNORE INTO workload_records (key, body, version) "
         "SELECT key, ?2, ?3 FROM workloads WHERE key = ?1",
@@ -124,8 +125,8 @@ const char *const store_statements[ST_COUNT] = {
         "DO UPDATE SET milli_ms = milli_ms + excluded.milli_ms, "
         "amount_micros = amount_micros + excluded.amount_micros, "
         "segments = segments + excluded.segments",
-    /* ?12 project, ?13 workload, ?14 allocation: what is missing follows from what is known. ?15 is the
-     * tenant's sequence; 0 only when a journal older than those numbers is projected again. */
+    /* ?12 project, ?13 workload, ?14 allocation: what is missing follows from what is known. ?15 is
+     * the tenant's sequence; 0 only when a journal older than those numbers is projected again. */
     [ST_AUDIT_ADD] =
         "INSERT INTO audit SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
         "coalesce(?12, w.project, a.project), coalesce(w.key, a.workload_key), "
@@ -160,7 +161,8 @@ const char *const store_statements[ST_COUNT] = {
     [ST_QUERY_USAGE_PROJECT] = USAGE("project = ?4" MORE_FILTERS),
     [ST_QUERY_USAGE_WORKLOAD] = USAGE("workload_key = " WORKLOAD_KEY MORE_FILTERS),
     [ST_QUERY_AUDIT] = AUDIT("1" MORE_FILTERS),
-    /* The order of a tenant's numbers is that of the sequences. ?1 most often is a row of the tenant. */
+    /* The order of a tenant's numbers is that of the sequences. ?1 most often is a row of
+     * the tenant. */
     [ST_QUERY_AUDIT_TENANT] =
         "SELECT " AUDIT_COLUMNS " WHERE tenant = ?3 AND tenant_sequence < CASE "
         "WHEN ?1 = 9223372036854775807 THEN ?1 ELSE coalesce("

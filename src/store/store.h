@@ -7,7 +7,8 @@
  * transaction: after append() returns ERR_OK all of it is durable, otherwise none of it happened
  * (ERR_UNAVAILABLE: disk full, rolled back, may be tried again later) or the outcome is unknown
  * (ERR_IO: an fsync failed; the process must exit with 75 and recover at the next start).
- * Calls block; the controller makes them on one worker thread at a time. Nothing here reads a clock.
+ * Calls block; the controller makes them on one worker thread at a time. Nothing here
+ * reads a clock.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -86,11 +87,12 @@ struct store_vtable {
      * holders: an append by a holder of an older epoch fails with ERR_CONFLICT. */
     enum err (*claim)(struct store *store, uint64_t at_least, uint64_t *epoch, struct error *e);
     enum err (*append)(struct store *store, const struct store_batch *batch, struct error *e);
-    /* Newest snapshot; ERR_NOT_FOUND when none was ever taken. `bytes` is the caller's to buf_done. */
+    /* Newest snapshot; ERR_NOT_FOUND when none was ever taken. `bytes` is the caller's to
+     * buf_done. */
     enum err (*load_snapshot)(struct store *store, uint64_t *sequence, struct buf *bytes,
                               struct error *e);
-    /* Makes a snapshot small, `content` being what `out` then borrows. Takes long and touches nothing:
-     * for a thread or a child process beside the batches. */
+    /* Makes a snapshot small, `content` being what `out` then borrows. Takes long and touches
+     * nothing: for a thread or a child process beside the batches. */
     void (*pack_snapshot)(const struct store *store, struct str bytes, struct buf *content,
                           struct store_packed *out);
     /* Durable before it returns. Archives journal segments that are older than the snapshot before
@@ -111,8 +113,9 @@ struct store_vtable {
     enum err (*trim)(struct store *store, struct wall now, bool *more, struct error *e);
     /* Between batches: copies the write-ahead log back when it has this many pages of 4 KiB. */
     enum err (*maintain)(struct store *store, int log_pages_max, struct error *e);
-    /* Copies back what the log has by now. The one call that may run beside the others, on a thread of
-     * its own: it takes long, and batches go on meanwhile; maintain() then has little left to copy. */
+    /* Copies back what the log has by now. The one call that may run beside the others,
+     * on a thread of its own: it takes long, and batches go on meanwhile; maintain() then
+     * has little left to copy. */
     enum err (*copy_log)(struct store *store, struct error *e);
     /* Pages of the log after the last batch, copied back or not. */
     int (*log_pages)(const struct store *store);
@@ -159,7 +162,8 @@ enum err store_sqlite_open(const char *path, const struct store_retention *reten
                            struct store **out, struct error *e) MUST_CHECK;
 /* A consistent copy while the store is in use (VACUUM INTO); ERR_CONFLICT when `to` exists. */
 enum err store_sqlite_backup(const char *path, const char *to, struct error *e) MUST_CHECK;
-/* Puts a backup in place of a missing store and raises its epoch, so that agents refuse the old one. */
+/* Puts a backup in place of a missing store and raises its epoch, so that agents refuse
+ * the old one. */
 enum err store_sqlite_restore(const char *from, const char *path, uint64_t epoch_at_least,
                               struct error *e) MUST_CHECK;
 

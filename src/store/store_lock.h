@@ -1,9 +1,10 @@
 /*
  * store_lock.h - PATH.lock: one controller a store, and a mark of how far the journal got.
  *
- * The mark is written after every durable commit, but not forced to disk itself. So it is never ahead
- * of the store; when the store is found behind it, acknowledged changes are missing (the write-ahead
- * log was deleted or damaged, or an old copy was put in place by hand) and the store is refused.
+ * The mark is written after every durable commit, but not forced to disk itself. So it is
+ * never ahead of the store; when the store is found behind it, acknowledged changes are
+ * missing (the write-ahead log was deleted or damaged, or an old copy was put in place by
+ * hand) and the store is refused.
  */
 #ifndef STORE_STORE_LOCK_H
 #define STORE_STORE_LOCK_H

@@ -6,7 +6,7 @@
 #include "store/journal_part.h"
 #include "store/lz.h"
 
-/* ---- 5: rows of the journal and answers are packed -------------------------------------------- */
+/* ---- 5: rows of the journal and answers are packed ------------------------------------------- */
 
 enum packed_statement { OLD_KEY, OLD_CHECK, OLD_ROWS, OLD_ANSWERS, ADD_PART, ADD_ANSWERS };
 
@@ -153,7 +153,7 @@ static enum err pack_all(struct sql *sql, struct error *e)
     return rc == ERR_OK ? sql_exec(sql, "DROP TABLE journal_rows; DROP TABLE answer_rows", e) : rc;
 }
 
-/* ---- by number -------------------------------------------------------------------------------- */
+/* ---- by number ------------------------------------------------------------------------------- */
 
 enum err store_upgrade(struct sql *sql, int64_t migration, struct error *e)
 {

@@ -4,8 +4,8 @@
 
 #include "store/sql.h"
 
-/* After the SQL of a migration, in its transaction. Knows the tables as that migration left them: what
- * this program makes of them later is not there yet. */
+/* After the SQL of a migration, in its transaction. Knows the tables as that migration left them:
+ * what this program makes of them later is not there yet. */
 MUST_CHECK enum err store_upgrade(struct sql *sql, int64_t migration, struct error *e);
 
 #endif

@@ -20,7 +20,8 @@ void event_body_encode(const struct event *event, struct buf *out);
 enum err event_body_decode(struct str body, struct arena *arena, struct event *out, struct error *e)
     MUST_CHECK;
 
-/* The text id of what the event is about ("wl_..."), for the audit; "" for settings and the like. */
+/* The text id of what the event is about ("wl_..."), for the audit; "" for settings and
+ * the like. */
 struct str event_object(const struct event *event, char text[ID_TEXT_MAX]);
 
 /* A whole event, head and payload, as one JSON object: lines of snapshots and of archives. */

@@ -475,7 +475,8 @@ static void set_fault(struct grant_set *set, uint32_t index, const struct error 
     fault->text[size] = '\0';
 }
 
-/* Takes each grant, or notes what is wrong with it. ERR_INVALID: not even whose it is can be told. */
+/* Takes each grant, or notes what is wrong with it. ERR_INVALID: not even whose it is can
+ * be told. */
 static enum err take_grants(struct grant_set *set, const uint8_t *at, struct error *e)
 {
     for (uint32_t i = 0; i < set->count; i++) {

@@ -140,11 +140,12 @@ MUST_CHECK enum err grant_set_encode(const struct grant_set *set, const struct g
                                      struct buf *out, struct error *e);
 
 /*
- * Signature first, then everything else. ERR_DENIED: not signed by this key. ERR_INVALID: a version or
- * a node that must not be, or grants that cannot be told apart. `out` is yours, untouched on failure.
+ * Signature first, then everything else. ERR_DENIED: not signed by this key. ERR_INVALID:
+ * a version or a node that must not be, or grants that cannot be told apart. `out` is
+ * yours, untouched on failure.
  *
- * A grant that grant_check refuses, or that shares uids with another tenant's before it, spoils no other:
- * it is a fault of the set, and what is left of it is whose it is and whether it is to stop.
+ * A grant that grant_check refuses, or that shares uids with another tenant's before it, spoils no
+ * other: it is a fault of the set, and what is left of it is whose it is and whether it is to stop.
  */
 MUST_CHECK enum err grant_set_decode(struct str bytes, struct id node,
                                      const struct grant_crypto *crypto, struct grant_set *out,
@@ -199,15 +200,16 @@ MUST_CHECK enum err grant_payload_encode(const struct grant_payload *payload, st
 MUST_CHECK enum err grant_payload_decode(struct str bytes, struct arena *arena,
                                          struct grant_payload *out, struct error *e);
 
-/* Decodes a payload and holds it against its grant: digest, volume count, target digests, upload. */
+/* Decodes a payload and holds it against its grant: digest, volume count, target digests,
+ * upload. */
 MUST_CHECK enum err grant_payload_open(struct str bytes, const struct grant *grant,
                                        const struct grant_crypto *crypto, struct arena *arena,
                                        struct grant_payload *out, struct error *e);
 
 /*
  * Tickets: one request of a person, signed by the controller for one node, and for one run of its
- * berth-agentd. That remembers which it has used and starts a new run when it forgets any: at its own
- * start, and when they are too many.
+ * berth-agentd. That remembers which it has used and starts a new run when it forgets any: at its
+ * own start, and when they are too many.
  */
 enum { TICKET_SIZE = 8 + 16 + 8 + 4 * 16 + 4 * 4 + GRANT_DIGEST_SIZE + GRANT_SIGNATURE_SIZE };
 
@@ -242,10 +244,10 @@ MUST_CHECK enum err ticket_decode(const uint8_t bytes[TICKET_SIZE], struct id no
                                   struct error *e);
 
 /*
- * A contact: the controller's word that it has heard of this node now, which extends the lease of work
- * that is fenced. It answers a challenge of berth-agentd, so that it can neither be kept for later nor
- * be had without the controller; and it names the newest set, so that nobody who keeps that from the
- * node has a lease extended by it.
+ * A contact: the controller's word that it has heard of this node now, which extends the lease of
+ * work that is fenced. It answers a challenge of berth-agentd, so that it can neither be kept for
+ * later nor be had without the controller; and it names the newest set, so that nobody who keeps
+ * that from the node has a lease extended by it.
  */
 enum { CONTACT_SIZE = 8 + 16 + 2 * 8 + 16 + GRANT_SIGNATURE_SIZE };
 

@@ -1,9 +1,10 @@
 /*
- * json_cursor.h - reads JSON value by value, without a tree, out of a text that is there as a whole.
+ * json_cursor.h - reads JSON value by value, without a tree, out of a text that is there
+ * as a whole.
  *
- * Strict (RFC 8259 and less): UTF-8 only, no NUL in strings, JSON_DEPTH_MAX levels, integers of 64 bits.
- * A tree of jansson costs more than all the rest of loading a snapshot (docs/BENCHMARKS.md); what is
- * accepted here is what jansson accepts, and a test compares the two on mutated documents.
+ * Strict (RFC 8259 and less): UTF-8 only, no NUL in strings, JSON_DEPTH_MAX levels, integers of 64
+ * bits. A tree of jansson costs more than all the rest of loading a snapshot (docs/BENCHMARKS.md);
+ * what is accepted here is what jansson accepts, and a test compares the two on mutated documents.
  *
  * Every function that returns false has set `problem`; the cursor then stays where the problem is.
  */

@@ -3,8 +3,8 @@
 #include "base/timepoint.h"
 
 /*
- * Nesting is counted before the parser sees the text: brackets outside of strings. A text that is no
- * JSON may be counted wrongly, but then the parser refuses it.
+ * Nesting is counted before the parser sees the text: brackets outside of strings. A text that is
+ * no JSON may be counted wrongly, but then the parser refuses it.
  */
 static size_t nesting_depth(struct str text)
 {

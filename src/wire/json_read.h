@@ -14,8 +14,8 @@ DEFINE_CLEANUP(json, json_t *, json_decref)
 
 enum { JSON_DEPTH_MAX = 32, JSON_BYTES_MAX = 16 * 1024 * 1024 };
 
-/* One document and nothing after it; `bytes_max` 0: JSON_BYTES_MAX. ERR_INVALID with line and column;
- * ERR_LIMIT when it is too large. `*out` is the caller's to json_decref (AUTO(json)). */
+/* One document and nothing after it; `bytes_max` 0: JSON_BYTES_MAX. ERR_INVALID with line and
+ * column; ERR_LIMIT when it is too large. `*out` is the caller's to json_decref (AUTO(json)). */
 enum err json_read(struct str text, size_t bytes_max, json_t **out, struct error *e) MUST_CHECK;
 
 /* Writes a tree out again: compact, members in the order in which they came. */

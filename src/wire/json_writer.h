@@ -1,8 +1,9 @@
 /*
  * json_writer.h - writes JSON straight into a buffer, without a tree.
  *
- * Commas come by themselves. A writer is a few bytes on the stack; what it writes is compact and, for
- * equal calls, equal byte for byte. Misuse (a value without a key inside an object) is an assertion.
+ * Commas come by themselves. A writer is a few bytes on the stack; what it writes is
+ * compact and, for equal calls, equal byte for byte. Misuse (a value without a key inside
+ * an object) is an assertion.
  */
 #ifndef WIRE_JSON_WRITER_H
 #define WIRE_JSON_WRITER_H

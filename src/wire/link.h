@@ -2,8 +2,8 @@
  * link.h - what a controller and an agent say to each other over one link (net/link.h).
  *
  * Messages are JSON in STORED form under a u16 type; desired sets and payloads are binary. Fields a
- * side does not know are ignored, so that versions N-1, N and N+1 understand each other. Streams carry
- * bytes (logs, images, terminals, trees); what one is for stands in the header of its OPEN.
+ * side does not know are ignored, so that versions N-1, N and N+1 understand each other. Streams
+ * carry bytes (logs, images, terminals, trees); what one is for stands in the header of its OPEN.
  *
  *     agent                                     controller
  *     JOIN (token, name, request)        ->     JOINED (node, certificate, keys) or REFUSE
@@ -31,7 +31,8 @@ struct protocol_range {
     int64_t min, max;
 };
 
-/* The highest version both speak. ERR_CONFLICT with both ranges and which side is to be upgraded. */
+/* The highest version both speak. ERR_CONFLICT with both ranges and which side is to be
+ * upgraded. */
 enum err protocol_choose(struct protocol_range own, struct protocol_range peer, int64_t *chosen,
                          struct error *e) MUST_CHECK;
 
@@ -220,7 +221,8 @@ void message_encode(enum message_type type, const void *message, struct buf *out
 enum err message_decode(enum message_type type, struct str bytes, struct arena *arena,
                         void *message, struct error *e) MUST_CHECK;
 
-/* The binary envelope: a signed set of wire/grant.h (may be empty) and payloads, as opaque bytes. */
+/* The binary envelope: a signed set of wire/grant.h (may be empty) and payloads, as
+ * opaque bytes. */
 struct desired_message {
     struct str set;
     struct str_list payloads;
@@ -276,7 +278,8 @@ extern const struct schema stream_header_schema;
 
 enum { STREAM_HEADER_BYTES_MAX = 4096 }; /* LINK_HEADER_MAX of net */
 
-/* ERR_LIMIT when it would not fit into an OPEN (the payload of an exec goes first on the stream). */
+/* ERR_LIMIT when it would not fit into an OPEN (the payload of an exec goes first on the
+ * stream). */
 enum err stream_header_encode(const struct stream_header *header, struct buf *out, struct error *e)
     MUST_CHECK;
 enum err stream_header_decode(struct str bytes, struct arena *arena, struct stream_header *out,

@@ -1,6 +1,7 @@
 /*
- * records.c - how facts look in the journal, for ever: a row may be added here, never renamed, never
- * given another meaning. A field that is absent reads as zero, so old bodies need no migration.
+ * records.c - how facts look in the journal, for ever: a row may be added here, never
+ * renamed, never given another meaning. A field that is absent reads as zero, so old
+ * bodies need no migration.
  */
 #include "wire/records.h"
 

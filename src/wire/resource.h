@@ -1,10 +1,11 @@
 /*
  * resource.h - objects as the API shows them: plain view structs, one table each, filled from the
- * state. The server encodes them (PUBLIC form), the CLI decodes the same structs with the same tables.
+ * state. The server encodes them (PUBLIC form), the CLI decodes the same structs with the
+ * same tables.
  *
- * Strings are borrowed from the state or live in the arena: a view is encoded at once. Classes, pools,
- * projects and nodes appear by name; every quantity is an integer with its unit in its name; -1 as a
- * limit means none. A view never holds a secret, but for the answer that made it.
+ * Strings are borrowed from the state or live in the arena: a view is encoded at once. Classes,
+ * pools, projects and nodes appear by name; every quantity is an integer with its unit in its name;
+ * -1 as a limit means none. A view never holds a secret, but for the answer that made it.
  *
  * foo_view_fill() sets all of a view and cannot fail; what it says of the scheduler, of text and of
  * lists comes with its other arguments.

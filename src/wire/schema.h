@@ -1,8 +1,9 @@
 /*
  * schema.h - one table a struct says how it looks as JSON; everything else is generic.
  *
- * The tables are the single source for event bodies, records in snapshots, request bodies, resources
- * of the API, messages of agents, and the schemas of the OpenAPI document. Two views of one table:
+ * The tables are the single source for event bodies, records in snapshots, request
+ * bodies, resources of the API, messages of agents, and the schemas of the OpenAPI
+ * document. Two views of one table:
  *
  *   STORED  for the journal, snapshots and agents: exact (times in ns, class numbers), secrets
  *           included, what is zero or empty left out.
@@ -85,8 +86,8 @@ struct schema {
 };
 
 /*
- * How rows are written: `#define OF struct thing`, then { F(STR, name), .max = 63 }. F_AS gives the JSON
- * name where it differs from the member's; F_ARRAY is for arrays inside of the struct.
+ * How rows are written: `#define OF struct thing`, then { F(STR, name), .max = 63 }. F_AS gives the
+ * JSON name where it differs from the member's; F_ARRAY is for arrays inside of the struct.
  */
 #define F_AS(json_name, kind_, member)                                                             \
     .name = (json_name), .kind = FIELD_##kind_, .offset = (uint32_t)offsetof(OF, member),          \
@@ -119,9 +120,9 @@ enum unknown_fields { UNKNOWN_REFUSED, UNKNOWN_IGNORED };
 
 /*
  * Reads a JSON object into `object`. Absent fields stay what they were (start from a zeroed struct,
- * or from present values for a patch), except FIELD_UNSET ones, which become UNSET. Strings and lists
- * live in the arena. ERR_INVALID with the path of the field ("depends_on[3].workload") otherwise;
- * then `object` is in an unspecified state.
+ * or from present values for a patch), except FIELD_UNSET ones, which become UNSET. Strings and
+ * lists live in the arena. ERR_INVALID with the path of the field ("depends_on[3].workload")
+ * otherwise; then `object` is in an unspecified state.
  */
 enum err schema_decode(const struct schema *schema, const json_t *json, enum unknown_fields unknown,
                        struct arena *arena, void *object, struct error *e) MUST_CHECK;
@@ -135,8 +136,8 @@ enum err schema_decode_at(const struct schema *schema, struct json_cursor *c,
                           enum unknown_fields unknown, struct arena *arena, void *object,
                           struct error *e) MUST_CHECK;
 
-/* Writes the JSON Schema (2020-12) of a table's PUBLIC or request form; nested tables are written as
- * references to "#/components/schemas/NAME" and passed to `nested`, once for every mention. */
+/* Writes the JSON Schema (2020-12) of a table's PUBLIC or request form; nested tables are written
+ * as references to "#/components/schemas/NAME" and passed to `nested`, once for every mention. */
 enum schema_use { SCHEMA_ANSWER, SCHEMA_REQUEST };
 void schema_describe(struct json_writer *w, const struct schema *schema, enum schema_use use,
                      void (*nested)(void *arg, const struct schema *schema), void *arg);

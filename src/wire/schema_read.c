@@ -468,8 +468,8 @@ static enum err read_value(const struct decoder *d, const struct path *path,
     return ERR_INVALID;
 }
 
-/* Index of the row of that name, or the count. Members mostly come in the order of the table, so the
- * search begins at `from`. */
+/* Index of the row of that name, or the count. Members mostly come in the order of the table, so
+ * the search begins at `from`. */
 static size_t find_row(const struct schema *schema, struct str name, size_t from)
 {
     for (size_t i = 0; i < schema->count; i++) {

@@ -5,7 +5,8 @@
  *     {"type":"class_set","version":1,"body":{..}}   one object a line, see state_walk()
  *     {"lines":N,"check":"<16 hexadecimal digits>"}  trailer: SipHash of everything before it
  *
- * The check is against torn and rotten bytes, not against an enemy: who can write the store is root.
+ * The check is against torn and rotten bytes, not against an enemy: who can write the
+ * store is root.
  */
 #include "wire/snapshot.h"
 

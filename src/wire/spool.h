@@ -1,7 +1,8 @@
 /*
  * spool.h - reads the records of a shipped log spool out of memory. The format is the node's
- * (agent/logspool.h): a 32-byte little-endian header {magic "BLOG", kind, stream, size, cause, offset in
- * the stream, wall time} and its bytes. What a node ships is not trusted: every field is checked.
+ * (agent/logspool.h): a 32-byte little-endian header {magic "BLOG", kind, stream, size,
+ * cause, offset in the stream, wall time} and its bytes. What a node ships is not
+ * trusted: every field is checked.
  */
 #ifndef WIRE_SPOOL_H
 #define WIRE_SPOOL_H
@@ -24,7 +25,8 @@ struct spool_record {
     size_t size;      /* of the whole record in the spool */
 };
 
-/* The record at the start of `bytes`. ERR_NOT_FOUND: not there whole. ERR_CORRUPT: none starts here. */
+/* The record at the start of `bytes`. ERR_NOT_FOUND: not there whole. ERR_CORRUPT: none
+ * starts here. */
 enum err spool_next(struct str bytes, struct spool_record *out, struct error *e) MUST_CHECK;
 
 #endif

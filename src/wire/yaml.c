@@ -1,9 +1,9 @@
 /*
  * yaml.c - from libyaml's events to trees, without recursion: the open collections are a stack.
  *
- * Events and not libyaml's document API, because that takes quadratic time on deep nesting. Whatever
- * would let a small file become a large tree (aliases) or hide a value (duplicates, tags, merge keys)
- * is refused.
+ * Events and not libyaml's document API, because that takes quadratic time on deep nesting.
+ * Whatever would let a small file become a large tree (aliases) or hide a value (duplicates,
+ * tags, merge keys) is refused.
  */
 #include "wire/yaml.h"
 

@@ -2,7 +2,8 @@
  * yaml.h - manifests: YAML into the same trees as JSON, so that one validator serves both.
  *
  * A safe subset: no anchors, aliases, tags or merge keys, no duplicate keys, at most 64 levels.
- * Plain scalars are typed as in JSON (integers, true, false, null, else text); quoted ones are text.
+ * Plain scalars are typed as in JSON (integers, true, false, null, else text); quoted
+ * ones are text.
  */
 #ifndef WIRE_YAML_H
 #define WIRE_YAML_H

@@ -9,8 +9,8 @@
  *   N used MIB        in use                  N bus HEX       bus number (0x10 + N)
  *   N util, N temp, N power                   N xid NUMBER    each such line is one event
  *
- * Declared from NVIDIA's public documentation on its own, not from the agent's header: a mistake would
- * have to be made twice.
+ * Declared from NVIDIA's public documentation on its own, not from the agent's header: a mistake
+ * would have to be made twice.
  */
 #include <assert.h>
 

@@ -15,8 +15,8 @@
  *   * listed N        says that it listed so many processes
  *
  * -DFAKE_ROCM_OLD leaves out what the driver can do without, -DFAKE_ROCM_BROKEN what it cannot.
- * Declared from AMD's public documentation on its own, not from the agent's file: a mistake would have to
- * be made twice.
+ * Declared from AMD's public documentation on its own, not from the agent's file: a mistake
+ * would have to be made twice.
  */
 #include <assert.h>
 #include <stdint.h>

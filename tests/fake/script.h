@@ -1,7 +1,7 @@
 /*
- * script.h - what a fake library of a vendor tells: a file that an environment variable names, read again
- * at each call, so that a test can break a device while the agent looks on. Lines are "DEVICE KEY VALUE",
- * DEVICE being a number or "*"; the last line that fits counts.
+ * script.h - what a fake library of a vendor tells: a file that an environment variable names, read
+ * again at each call, so that a test can break a device while the agent looks on. Lines are "DEVICE
+ * KEY VALUE", DEVICE being a number or "*"; the last line that fits counts.
  */
 #ifndef TESTS_FAKE_SCRIPT_H
 #define TESTS_FAKE_SCRIPT_H

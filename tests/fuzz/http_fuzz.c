@@ -1,12 +1,14 @@
 /*
  * http_fuzz.c - heads and chunked bodies out of arbitrary bytes, arriving in two pieces.
  *
- * Beyond "does not crash": reading in pieces gives what reading at once gives, and whatever is accepted
- * keeps the promises of http.h about targets and framing. Not part of the build (clang only):
+ * Beyond "does not crash": reading in pieces gives what reading at once gives, and
+ * whatever is accepted keeps the promises of http.h about targets and framing. Not part
+ * of the build (clang only):
  *
  *     clang -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -Isrc \
- *         tests/fuzz/http_fuzz.c src/net/http_head.c src/net/http_chunk.c src/base/{error,mem,str}.c \
- *         -lhttp_parser -o http_fuzz && ./http_fuzz -max_len=4096 -max_total_time=60
+ *         tests/fuzz/http_fuzz.c src/net/http_head.c src/net/http_chunk.c
+ *         src/base/{error,mem,str}.c \ -lhttp_parser -o http_fuzz && ./http_fuzz
+ *         -max_len=4096 -max_total_time=60
  */
 #include <assert.h>
 #include <string.h>

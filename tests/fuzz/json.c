@@ -1,4 +1,5 @@
-/* json.c - what the cursor takes, jansson takes, and the other way round; but for ranges and NULs. */
+/* json.c - what the cursor takes, jansson takes, and the other way round; but for ranges
+ * and NULs. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
- * link_fuzz.c - frames of berth-link/1 out of arbitrary bytes, in two pieces, into a real link whose
- * owner opens, writes, credits and closes streams meanwhile. Not part of the build (clang only):
+ * link_fuzz.c - frames of berth-link/1 out of arbitrary bytes, in two pieces, into a real
+ * link whose owner opens, writes, credits and closes streams meanwhile. Not part of the
+ * build (clang only):
  *
  *     clang -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -Isrc \
  *         tests/fuzz/link_fuzz.c src/net/{address,ca,conn,dial,link,listener,loop,tls}.c \

@@ -1,4 +1,5 @@
-/* gpu_probe SPEC - what the agent's driver sees, as lines of words, for tests/gpu/run and for people. */
+/* gpu_probe SPEC - what the agent's driver sees, as lines of words, for tests/gpu/run and
+ * for people. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /*
- * berth-load-agents - many simulated agents in one process, FOR LOAD TESTS ONLY. They start nothing.
+ * berth-load-agents - many simulated agents in one process, FOR LOAD TESTS ONLY. They
+ * start nothing.
  *
- * Prints one JSON line twice a second until it gets SIGTERM or SIGINT, and exits 1 when a controller
- * refuses an agent for good.
+ * Prints one JSON line twice a second until it gets SIGTERM or SIGINT, and exits 1 when a
+ * controller refuses an agent for good.
  */
 #include <getopt.h>
 #include <signal.h>

@@ -1,7 +1,8 @@
 /*
- * fleet.h - simulated agents for load. Nothing here starts a process or touches a device: each agent is
- * an honest peer of the real protocol (TLS with its own certificate, hello, inventory, heartbeats,
- * verified desired sets, observed sets) whose work exists only in this program's memory.
+ * fleet.h - simulated agents for load. Nothing here starts a process or touches a device:
+ * each agent is an honest peer of the real protocol (TLS with its own certificate, hello,
+ * inventory, heartbeats, verified desired sets, observed sets) whose work exists only in
+ * this program's memory.
  */
 #ifndef TESTS_LOAD_FLEET_H
 #define TESTS_LOAD_FLEET_H

@@ -1,7 +1,7 @@
 /*
- * Specs are parsed once and kept as JSON; edits are read out of it when a device is asked for. Every
- * path in a spec must be absolute and free of "..", whoever wrote it: a slip there is a hole in a
- * tenant's wall.
+ * Specs are parsed once and kept as JSON; edits are read out of it when a device is asked
+ * for. Every path in a spec must be absolute and free of "..", whoever wrote it: a slip there
+ * is a hole in a tenant's wall.
  */
 #include "agent/gpu/cdi.h"
 

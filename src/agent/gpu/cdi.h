@@ -1,9 +1,10 @@
 /*
  * cdi.h - Container Device Interface: what a vendor says a container needs to use a device.
  *
- * Specs are JSON files in /etc/cdi and /run/cdi, written by root on the node. Their edits are merged
- * into a struct that the writer of the OCI configuration takes over. Hooks run as root on the host,
- * so only programs on the caller's list are let through, and a spec's other hooks are counted.
+ * Specs are JSON files in /etc/cdi and /run/cdi, written by root on the node. Their edits
+ * are merged into a struct that the writer of the OCI configuration takes over. Hooks run
+ * as root on the host, so only programs on the caller's list are let through, and a
+ * spec's other hooks are counted.
  */
 #ifndef AGENT_GPU_CDI_H
 #define AGENT_GPU_CDI_H
@@ -19,8 +20,8 @@ struct cdi_options {
 
 struct cdi; /* opaque: all specs of the node */
 
-/* Missing directories are no error. A file that cannot be read or is wrong is skipped, its reason kept
- * (cdi_problem): one vendor's broken file must not take away another's devices. */
+/* Missing directories are no error. A file that cannot be read or is wrong is skipped, its reason
+ * kept (cdi_problem): one vendor's broken file must not take away another's devices. */
 MUST_CHECK enum err cdi_open(struct cdi **out, const struct cdi_options *options, struct error *e);
 void cdi_free(struct cdi *cdi); /* NULL is a no-op */
 DEFINE_CLEANUP(cdi, struct cdi *, cdi_free)

@@ -1,10 +1,11 @@
 /*
- * berth-cdi - reads the node's CDI specs and says what its devices need, as records (edits.h) on stdout.
+ * berth-cdi - reads the node's CDI specs and says what its devices need, as records
+ * (edits.h) on stdout.
  *
  *   berth-cdi [--dir DIR]... [--hook PROGRAM]... INDEX:NAME...
  *
- * Of several names of one index the first that a spec has counts. berth-agentd starts it: the JSON parser
- * is in here, with no rights, no network and few system calls.
+ * Of several names of one index the first that a spec has counts. berth-agentd starts it: the JSON
+ * parser is in here, with no rights, no network and few system calls.
  */
 #include <errno.h>
 #include <grp.h>

@@ -1,6 +1,6 @@
 /*
- * Class names: what users ask for and quotas count. Known models by a table, so that the same hardware
- * has the same name on every node and under every driver; others by their tidied own name.
+ * Class names: what users ask for and quotas count. Known models by a table, so that the same
+ * hardware has the same name on every node and under every driver; others by their tidied own name.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -2,8 +2,9 @@
  * edits.h - what a device wants changed in a container's configuration, and the records by which
  * berth-cdi, who reads the vendors' JSON (cdi.h), hands it to berth-agentd, who reads none.
  *
- * Records follow each other: a struct edit_record, then its texts, each with its NUL. DEVICE says whose
- * the records behind it are; END is the last one. Numbers are the machine's own: both ends run on it.
+ * Records follow each other: a struct edit_record, then its texts, each with its NUL.
+ * DEVICE says whose the records behind it are; END is the last one. Numbers are the
+ * machine's own: both ends run on it.
  */
 #ifndef AGENT_GPU_EDITS_H
 #define AGENT_GPU_EDITS_H
@@ -64,7 +65,8 @@ struct container_edits {
 void container_edits_done(struct container_edits *edits);
 DEFINE_CLEANUP_AT(container_edits, struct container_edits, container_edits_done)
 
-/* Adds what `from` has and `edits` does not: two devices of one vendor ask for the same libraries. */
+/* Adds what `from` has and `edits` does not: two devices of one vendor ask for the same
+ * libraries. */
 void container_edits_merge(struct container_edits *edits, const struct container_edits *from);
 
 /* Absolute, short enough, and without "..". */
@@ -94,7 +96,8 @@ struct edit_record {
     int64_t numbers[3];
 };
 
-/* The writer's side: all edits of a device, which are not those of groups (nothing is in one there). */
+/* The writer's side: all edits of a device, which are not those of groups (nothing is in
+ * one there). */
 void edit_records_device(struct buf *out, unsigned index, const struct container_edits *edits);
 void edit_records_problem(struct buf *out, const char *text);
 void edit_records_end(struct buf *out);

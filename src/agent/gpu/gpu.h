@@ -1,8 +1,8 @@
 /*
  * gpu.h - the accelerators of a node: what is there, is it healthy, who uses its memory.
  *
- * Drivers behind one table: NVML and ROCm SMI by dlopen (nothing of them is needed to build or to run
- * elsewhere), plain PCI by sysfs, simulated, none. A driver is used from one thread.
+ * Drivers behind one table: NVML and ROCm SMI by dlopen (nothing of them is needed to build or to
+ * run elsewhere), plain PCI by sysfs, simulated, none. A driver is used from one thread.
  */
 #ifndef AGENT_GPU_GPU_H
 #define AGENT_GPU_GPU_H
@@ -95,24 +95,26 @@ struct gpu_options {
 struct gpu; /* opaque: a driver that was opened */
 
 /*
- * `spec`: "auto" (the first of nvml, rocm, pci that finds a device, else none), "nvml", "rocm", "pci",
- * "none", or "sim:4xh100", "sim:2xa100-40g+1xmi300x". Asking for one by name that is not there fails
- * with ERR_UNAVAILABLE and the reason.
+ * `spec`: "auto" (the first of nvml, rocm, pci that finds a device, else none), "nvml", "rocm",
+ * "pci", "none", or "sim:4xh100", "sim:2xa100-40g+1xmi300x". Asking for one by name that is not
+ * there fails with ERR_UNAVAILABLE and the reason.
  */
 MUST_CHECK enum err gpu_open(struct gpu **out, const char *spec, const struct gpu_options *options,
                              struct error *e);
 void gpu_free(struct gpu *gpu); /* NULL is a no-op */
 DEFINE_CLEANUP(gpu, struct gpu *, gpu_free)
 
-/* Everything that is there now, ordered by PCI address. Indices below refer to the last inventory. */
+/* Everything that is there now, ordered by PCI address. Indices below refer to the last
+ * inventory. */
 MUST_CHECK enum err gpu_probe(struct gpu *gpu, struct gpu_inventory *out, struct error *e);
 
 /* What happened since the last call; never blocks. At most `max`, the rest with the next call. */
 size_t gpu_poll(struct gpu *gpu, struct gpu_event *out, size_t max);
 
 /*
- * For tests/gpu, which hold them against what the card itself says: who holds memory of a device, and
- * its memory, use, heat and power now. ERR_NOT_FOUND: no such device; ERR_UNAVAILABLE: cannot be told.
+ * For tests/gpu, which hold them against what the card itself says: who holds memory of a
+ * device, and its memory, use, heat and power now. ERR_NOT_FOUND: no such device;
+ * ERR_UNAVAILABLE: cannot be told.
  */
 MUST_CHECK enum err gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process *out,
                                   size_t max, size_t *count, struct error *e);

@@ -1,6 +1,6 @@
 /*
- * NVIDIA's devices by NVML. A device in MIG mode is not offered itself but as its instances; events and
- * losses of the device are passed on to all of them, as each is affected.
+ * NVIDIA's devices by NVML. A device in MIG mode is not offered itself but as its instances; events
+ * and losses of the device are passed on to all of them, as each is affected.
  */
 #include <stdio.h>
 #include <string.h>

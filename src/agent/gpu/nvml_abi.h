@@ -1,6 +1,7 @@
 /*
  * nvml_abi.h - the part of NVIDIA's management library that we call, declared by ourselves from its
- * public documentation: nothing of NVIDIA is needed to build. tests/gpu/run checks it on real hardware.
+ * public documentation: nothing of NVIDIA is needed to build. tests/gpu/run checks it on
+ * real hardware.
  */
 #ifndef AGENT_GPU_NVML_ABI_H
 #define AGENT_GPU_NVML_ABI_H

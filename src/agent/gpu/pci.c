@@ -1,7 +1,7 @@
 /*
- * Accelerators as the PCI bus shows them: for vendors without a library of theirs on the node. It knows
- * which devices there are and which files open them, but neither use nor health beyond "still there". A
- * device that no kernel driver serves, and so has no file, is left out.
+ * Accelerators as the PCI bus shows them: for vendors without a library of theirs on the node. It
+ * knows which devices there are and which files open them, but neither use nor health beyond "still
+ * there". A device that no kernel driver serves, and so has no file, is left out.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * AMD's devices by the ROCm SMI library, whose interface is declared here from its public
- * documentation. It has no events that can be waited for without a thread, so losses and error counts
- * are polled.
+ * documentation. It has no events that can be waited for without a thread, so losses and
+ * error counts are polled.
  */
 #include <stdio.h>
 #include <string.h>
@@ -256,7 +256,8 @@ static bool uses_device(const struct rocm *rocm, uint32_t pid, uint32_t number)
     return false;
 }
 
-/* Old libraries know only the sum over all devices of a process: too much rather than too little. */
+/* Old libraries know only the sum over all devices of a process: too much rather than too
+ * little. */
 static int64_t memory_on_device(const struct rocm *rocm, const struct rsmi_process *process,
                                 uint32_t number)
 {

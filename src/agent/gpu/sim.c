@@ -1,9 +1,9 @@
 /*
- * Simulated devices, for trying everything out without hardware. They are marked as such wherever they
- * appear. With a state directory they have device files (real majors, no driver behind them): opening
- * one that was granted fails with ENXIO, one that was not with EPERM, which is how tests see that the
- * fence holds. Lines appended to <state>/sim-events ("0 xid 79", "1 lost 0", "1 back 0", "2 ecc 1")
- * become events.
+ * Simulated devices, for trying everything out without hardware. They are marked as such wherever
+ * they appear. With a state directory they have device files (real majors, no driver behind them):
+ * opening one that was granted fails with ENXIO, one that was not with EPERM, which is how tests
+ * see that the fence holds. Lines appended to <state>/sim-events ("0 xid 79", "1 lost 0", "1 back
+ * 0", "2 ecc 1") become events.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * What is kept: images that a workload runs from, and every layer and text of an image that is kept.
- * What goes first: images unused for too long, then the longest unused until the layers fit. What
- * belongs to no image, of an import that was refused or killed half-way, goes at once.
+ * What is kept: images that a workload runs from, and every layer and text of an image that is
+ * kept. What goes first: images unused for too long, then the longest unused until the layers fit.
+ * What belongs to no image, of an import that was refused or killed half-way, goes at once.
  */
 #include <errno.h>
 #include <fcntl.h>

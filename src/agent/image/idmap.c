@@ -39,8 +39,8 @@ static enum err write_map(pid_t pid, const char *file, uint32_t inside, uint32_t
 
 enum err idmap_namespace(uint32_t disk_base, uint32_t tenant_base, int *userns_fd, struct error *e)
 {
-    /* A user namespace lives in a process; this one only waits to be killed. It shares our memory, for
-     * copying it would cost more than all else here, and has its stack in this frame. */
+    /* A user namespace lives in a process; this one only waits to be killed. It shares our memory,
+     * for copying it would cost more than all else here, and has its stack in this frame. */
     _Alignas(16) char stack[HOLDER_STACK];
     pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
     if (pid < 0)

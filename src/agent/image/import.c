@@ -148,8 +148,8 @@ static enum err parse_text(const struct importer *importer, enum unpack_task tas
 }
 
 /*
- * A captured parser could name what belongs to others. It may only pass on digests that stand in the
- * text it was given.
+ * A captured parser could name what belongs to others. It may only pass on digests that stand
+ * in the text it was given.
  */
 static enum err check_named(struct str text, const struct image_digest *digest, struct error *e)
 {
@@ -223,8 +223,8 @@ static enum err read_config(struct importer *importer, struct error *e)
 }
 
 /*
- * Puts the complete layers where they belong, after one sync for all of them. A concurrent import of
- * the same layer may have been first, or the image has it twice.
+ * Puts the complete layers where they belong, after one sync for all of them. A concurrent import
+ * of the same layer may have been first, or the image has it twice.
  */
 static enum err publish_layers(const struct importer *importer, struct error *e)
 {
@@ -440,9 +440,9 @@ static enum err import_tarball(struct importer *importer, struct error *e)
 }
 
 /*
- * A directory is packed by tar and goes the way of a tarball. In sorted order and with numeric owners
- * the same directory gives the same image on every node; device files stay out, a runtime makes its
- * own.
+ * A directory is packed by tar and goes the way of a tarball. In sorted order and with
+ * numeric owners the same directory gives the same image on every node; device files stay
+ * out, a runtime makes its own.
  */
 static enum err start_tar(const char *path, struct process *tar, int *out, struct error *e)
 {

@@ -30,8 +30,8 @@ struct image_import {
     void *context;
 };
 
-/* On failure the store is as before. Importing what is there already is cheap and succeeds, but every
- * layer must still be in the source and match its digest: that is what proves possession. */
+/* On failure the store is as before. Importing what is there already is cheap and succeeds, but
+ * every layer must still be in the source and match its digest: that is what proves possession. */
 MUST_CHECK enum err image_import(struct image_store *store, const struct image_import *import,
                                  struct image_digest *image, struct error *e);
 

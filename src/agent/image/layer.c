@@ -1,7 +1,7 @@
 /*
- * Two readers of libarchive, one behind the other: the first only decompresses, so that the bytes of
- * the tar itself pass through here and can be hashed (the diff_id is of those); the second takes them
- * apart. Whatever follows the end of the tar is hashed too, as the image's maker did.
+ * Two readers of libarchive, one behind the other: the first only decompresses, so that the bytes
+ * of the tar itself pass through here and can be hashed (the diff_id is of those); the second takes
+ * them apart. Whatever follows the end of the tar is hashed too, as the image's maker did.
  *
  * Not kept: extended attributes (file capabilities are worthless to a process that cannot gain any,
  * and user.overlay.* would speak to the kernel), ACLs, device nodes (refused) and the times of
@@ -269,7 +269,8 @@ static enum err add_all(struct layer *layer, struct error *e)
     }
 }
 
-/* What follows the end of the tar belongs to the diff_id, and the sender waits for its last byte. */
+/* What follows the end of the tar belongs to the diff_id, and the sender waits for its
+ * last byte. */
 static enum err drain(struct layer *layer, int data_fd, struct error *e)
 {
     const void *bytes;

@@ -1,11 +1,11 @@
 /*
  * The overlay gets its layers as /proc/self/fd/N: an option string must fit into a page, and 127
  * paths would not. The id-mapped mounts are attached to a private directory only for as long as the
- * overlay needs to take hold of them; afterwards the one mount at rootfs is all there is. Should that
- * directory be cleared away by somebody else, as after a crash, no mount is harmed.
+ * overlay needs to take hold of them; afterwards the one mount at rootfs is all there is. Should
+ * that directory be cleared away by somebody else, as after a crash, no mount is harmed.
  *
- * "userxattr" because the layers were unpacked in a user namespace, which may write user.overlay.* but
- * not trusted.overlay.*. A workload cannot write either through the overlay.
+ * "userxattr" because the layers were unpacked in a user namespace, which may write user.overlay.*
+ * but not trusted.overlay.*. A workload cannot write either through the overlay.
  */
 #include "agent/image/mount.h"
 
@@ -284,8 +284,9 @@ static enum err mount_mapped(struct image_store *store, const struct image_manif
 }
 
 /*
- * Where nobody has chosen a way, id-mapped layers are simply tried: to find out beforehand costs more
- * than the mount, and each workload is mounted by a process of its own. Only a failure is looked into.
+ * Where nobody has chosen a way, id-mapped layers are simply tried: to find out
+ * beforehand costs more than the mount, and each workload is mounted by a process of its
+ * own. Only a failure is looked into.
  */
 static enum err mount_any(struct image_store *store, const struct image_manifest *manifest,
                           const struct image_mount *given, struct error *e)

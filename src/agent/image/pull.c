@@ -59,7 +59,8 @@ static enum err check_reference(const char *reference, struct error *e)
     return ERR_OK;
 }
 
-/* A first part with a dot, a colon or the name localhost is a registry; else it is the usual one. */
+/* A first part with a dot, a colon or the name localhost is a registry; else it is the
+ * usual one. */
 struct str image_registry(const char *reference)
 {
     struct str rest = str_of(reference);
@@ -302,7 +303,8 @@ static enum err make_layout(const struct image_pull *pull, struct error *e)
     return write_index(pull, buf_str(&manifest), &digest, e);
 }
 
-/* Of `time="..." level=fatal msg="WHY"` the why, and of a long one the end: the cause comes last. */
+/* Of `time="..." level=fatal msg="WHY"` the why, and of a long one the end: the cause
+ * comes last. */
 static struct str reason_of(struct str line)
 {
     static const struct str before = { "msg=\"", 5 };

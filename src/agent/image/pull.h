@@ -1,10 +1,11 @@
 /*
  * pull.h - fetches an image from a registry into an OCI layout, with skopeo as a child process.
  *
- * For the network half. The result is a directory that image_import (privileged half) reads; nothing
- * in it is trusted. Manifests and blobs are as the registry has them, of whichever of the two kinds, OCI's
- * or Docker's, so that digests stay what they are. Credentials go into a file of mode 0600 in a private directory that is removed
- * afterwards: never onto a command line, never into the environment.
+ * For the network half. The result is a directory that image_import (privileged half) reads;
+ * nothing in it is trusted. Manifests and blobs are as the registry has them, of whichever of
+ * the two kinds, OCI's or Docker's, so that digests stay what they are. Credentials go into a
+ * file of mode 0600 in a private directory that is removed afterwards: never onto a command
+ * line, never into the environment.
  */
 #ifndef AGENT_IMAGE_PULL_H
 #define AGENT_IMAGE_PULL_H
@@ -38,9 +39,9 @@ MUST_CHECK enum err image_pull_start(struct image_pull **out,
 int image_pull_fd(const struct image_pull *pull);
 /* Bytes of the layout so far, for showing progress. */
 int64_t image_pull_bytes(const struct image_pull *pull);
-/* Looks without blocking; *is_done false while it runs. After an error or is_done only free it. An error
- * is the failure of the pull, with the last
- * line that skopeo wrote; credentials and the half-made layout are gone then. */
+/* Looks without blocking; *is_done false while it runs. After an error or is_done only free it. An
+ * error is the failure of the pull, with the last line that skopeo wrote; credentials and the
+ * half-made layout are gone then. */
 MUST_CHECK enum err image_pull_poll(struct image_pull *pull, bool *is_done, struct error *e);
 void image_pull_free(struct image_pull *pull); /* stops it if it runs; NULL is a no-op */
 DEFINE_CLEANUP(image_pull, struct image_pull *, image_pull_free)

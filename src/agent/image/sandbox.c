@@ -45,7 +45,8 @@ static enum err enter_root(int dir_fd, struct error *e)
     return ERR_OK;
 }
 
-/* What is left: to give files any owner and mode of the own range, and to write into all of them. */
+/* What is left: to give files any owner and mode of the own range, and to write into all
+ * of them. */
 static enum err shed_capabilities(struct error *e)
 {
     uint32_t keep = 1U << CAP_CHOWN | 1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER | 1U << CAP_FSETID;

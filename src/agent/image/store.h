@@ -34,7 +34,8 @@ struct image_store_options {
     struct image_limits limits; /* 0: the default of each */
 };
 
-/* Above the range that systemd gives to containers, below the sign bit; no tenant may overlap it. */
+/* Above the range that systemd gives to containers, below the sign bit; no tenant may
+ * overlap it. */
 #define IMAGE_UID_BASE  UINT32_C(1879048192)
 #define IMAGE_UID_COUNT UINT32_C(65536)
 
@@ -43,7 +44,8 @@ struct image_store; /* opaque: image/store.c */
 /* Makes the directory when it is missing, and clears away what a killed process left behind. */
 MUST_CHECK enum err image_store_open(struct image_store **out,
                                      const struct image_store_options *options, struct error *e);
-/* For who only mounts and unmounts, in a store that its owner has opened: nothing is made or cleared. */
+/* For who only mounts and unmounts, in a store that its owner has opened: nothing is made
+ * or cleared. */
 MUST_CHECK enum err image_store_attach(struct image_store **out, const char *path, struct error *e);
 void image_store_free(struct image_store *store); /* NULL is a no-op */
 DEFINE_CLEANUP(image_store, struct image_store *, image_store_free)
@@ -59,7 +61,8 @@ MUST_CHECK enum err image_store_config(const struct image_store *store,
                                        const struct image_digest *image, struct buf *json,
                                        struct error *e);
 
-/* A tenant may use an image only after its own successful import: knowing a digest is not a right. */
+/* A tenant may use an image only after its own successful import: knowing a digest is not
+ * a right. */
 MUST_CHECK enum err image_store_permit(const struct image_store *store, const char *tenant,
                                        const struct image_digest *image, struct error *e);
 bool image_store_is_permitted(const struct image_store *store, const char *tenant,
@@ -97,7 +100,8 @@ struct image_gc_result {
 MUST_CHECK enum err image_store_gc(struct image_store *store, const struct image_gc *policy,
                                    struct image_gc_result *out, struct error *e);
 
-/* Forgets leases of workloads that are not in `names` (sorted or not); for the start of the agent. */
+/* Forgets leases of workloads that are not in `names` (sorted or not); for the start of
+ * the agent. */
 MUST_CHECK enum err image_store_keep_leases(struct image_store *store, const char *const *names,
                                             size_t count, struct error *e);
 

@@ -28,9 +28,9 @@ const char *store_digest_path(const struct image_store *store, store_path_text o
 const char *store_temporary(const struct image_store *store, store_path_text out);
 
 /*
- * A lock is held until its descriptor is closed; each has an open file of its own, so that two users
- * in one process do not end each other's. Shared: nothing is removed meanwhile. Exclusive: nothing is
- * added or mounted meanwhile; ERR_UNAVAILABLE: somebody does just now.
+ * A lock is held until its descriptor is closed; each has an open file of its own, so that two
+ * users in one process do not end each other's. Shared: nothing is removed meanwhile. Exclusive:
+ * nothing is added or mounted meanwhile; ERR_UNAVAILABLE: somebody does just now.
  */
 MUST_CHECK enum err store_lock_shared(const struct image_store *store, int *lock, struct error *e);
 MUST_CHECK enum err store_lock_exclusive(const struct image_store *store, int *lock,
@@ -59,8 +59,8 @@ MUST_CHECK enum err store_write_meta(const char *layer_dir, const struct layer_m
                                      struct error *e);
 bool store_has_layer(const struct image_store *store, const struct image_digest *blob);
 
-/* Adds or drops the lease of a workload. Whole or not there for every reader, but not synced: what it
- * guards is a mount, which a power cut ends as well. */
+/* Adds or drops the lease of a workload. Whole or not there for every reader, but not synced: what
+ * it guards is a mount, which a power cut ends as well. */
 MUST_CHECK enum err store_add_lease(const struct image_store *store, const char *name,
                                     const struct image_digest *image, struct error *e);
 MUST_CHECK enum err store_drop_lease(const struct image_store *store, const char *name,

@@ -49,8 +49,8 @@ static enum err set_opaque(int fd, struct error *e)
 }
 
 /*
- * Makes a directory where nothing or a whiteout of this layer is. With both, what is below is hidden
- * and replaced by this directory: it is opaque.
+ * Makes a directory where nothing or a whiteout of this layer is. With both, what is below is
+ * hidden and replaced by this directory: it is opaque.
  */
 static enum err make_dir(int dir_fd, const char *name, int *out, struct error *e)
 {

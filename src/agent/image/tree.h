@@ -1,10 +1,11 @@
 /*
  * tree.h - makes files below one directory, by paths that come from strangers.
  *
- * A path is taken component by component; one that leaves the directory, or passes through a symbolic
- * link of the archive, is refused, also where following it would be harmless. Owners are ids inside
- * the sandbox. Whiteouts are written the way overlayfs reads them: a character device 0/0 for a name
- * that is gone, the attribute user.overlay.opaque for a directory that hides what is below it.
+ * A path is taken component by component; one that leaves the directory, or passes through a
+ * symbolic link of the archive, is refused, also where following it would be harmless.
+ * Owners are ids inside the sandbox. Whiteouts are written the way overlayfs reads them: a
+ * character device 0/0 for a name that is gone, the attribute user.overlay.opaque for a
+ * directory that hides what is below it.
  */
 #ifndef AGENT_IMAGE_TREE_H
 #define AGENT_IMAGE_TREE_H

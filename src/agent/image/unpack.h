@@ -1,9 +1,10 @@
 /*
  * unpack.h - hands bytes from strangers to a sandboxed berth-unpack and takes its answer.
  *
- * The agent reads each blob once, hashes it and passes it on; what comes back is believed only about
- * that blob. So an unpacked layer is named by the digest of the blob, which we computed, and never by
- * the diff_id, which a captured unpacker could claim: it can spoil what it was given and nothing else.
+ * The agent reads each blob once, hashes it and passes it on; what comes back is believed
+ * only about that blob. So an unpacked layer is named by the digest of the blob, which we
+ * computed, and never by the diff_id, which a captured unpacker could claim: it can spoil
+ * what it was given and nothing else.
  */
 #ifndef AGENT_IMAGE_UNPACK_H
 #define AGENT_IMAGE_UNPACK_H

@@ -1,8 +1,8 @@
 /*
  * berth-unpack - takes one layer, or one JSON text of an image, apart inside of a sandbox.
  *
- * The agent starts it; see unpack_protocol.h. It is a program of its own so that nothing of the agent
- * is in its memory: what a bad archive could make it give away is the archive.
+ * The agent starts it; see unpack_protocol.h. It is a program of its own so that nothing of the
+ * agent is in its memory: what a bad archive could make it give away is the archive.
  */
 #include <errno.h>
 #include <stdio.h>

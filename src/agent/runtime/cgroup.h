@@ -1,8 +1,9 @@
 /*
  * cgroup.h - the cgroup of an attempt, on v1, hybrid and v2 machines alike.
  *
- * A path such as "/berth/alc_....1" is the same in every hierarchy. The runtime makes it and sets the
- * limits but that of the CPU; this file sets that, reads what happened there, kills and removes. `root` is CGROUP_ROOT but in tests.
+ * A path such as "/berth/alc_....1" is the same in every hierarchy. The runtime makes it and sets
+ * the limits but that of the CPU; this file sets that, reads what happened there, kills and
+ * removes. `root` is CGROUP_ROOT but in tests.
  */
 #ifndef AGENT_RUNTIME_CGROUP_H
 #define AGENT_RUNTIME_CGROUP_H
@@ -16,8 +17,8 @@ enum cgroup_mode cgroup_detect(const char *root);
 
 /*
  * A mount namespace of our own, which still receives the host's mounts. On hybrid machines crun 1.8
- * refuses to work as long as the v2 tree has controllers, so an empty file is put over their list, in
- * this namespace only; v1 limits and membership in the v2 tree both work then.
+ * refuses to work as long as the v2 tree has controllers, so an empty file is put over their list,
+ * in this namespace only; v1 limits and membership in the v2 tree both work then.
  */
 MUST_CHECK enum err cgroup_enter_mounts(enum cgroup_mode mode, struct error *e);
 

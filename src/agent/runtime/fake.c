@@ -1,7 +1,7 @@
 /*
- * A runtime that runs nothing, for tests of the agent without root or crun and for simulated load. Its
- * "container" is a forked child that plays one of a few words of the payload's arguments:
- * true | false | exit N | sleep SECONDS | echo TEXT | stubborn (ignores TERM).
+ * A runtime that runs nothing, for tests of the agent without root or crun and for simulated load.
+ * Its "container" is a forked child that plays one of a few words of the payload's arguments: true
+ * | false | exit N | sleep SECONDS | echo TEXT | stubborn (ignores TERM).
  */
 #include <signal.h>
 #include <stdio.h>

@@ -19,7 +19,8 @@ enum {
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* What no workload needs and exploits like. The rest of the kernel is open: a list of what is denied. */
+/* What no workload needs and exploits like. The rest of the kernel is open: a list of
+ * what is denied. */
 static const char *const denied_calls[] = {
     /* asynchronous and in-kernel machinery with a long list of escapes */
     "io_uring_setup",

@@ -2,10 +2,11 @@
  * oci_config.h - the OCI configuration of an attempt: the one place that says what a workload may.
  *
  * Written from the signed grant and its payload, never from anything an image or a user said beyond
- * these. Always: a user namespace of the tenant's own ids, no capability, no_new_privs, a system call
- * filter, own pid, mount, ipc, uts, cgroup and network namespaces, every device denied but the harmless
- * ones and those granted, no hooks but those a device needs and an operator allows, no /sys. (With a user namespace the runtime cannot mount a sysfs
- * of the workload's own and silently shows the host's, with its network devices: so there is none.)
+ * these. Always: a user namespace of the tenant's own ids, no capability, no_new_privs, a system
+ * call filter, own pid, mount, ipc, uts, cgroup and network namespaces, every device denied but the
+ * harmless ones and those granted, no hooks but those a device needs and an operator allows, no
+ * /sys. (With a user namespace the runtime cannot mount a sysfs of the workload's own and silently
+ * shows the host's, with its network devices: so there is none.)
  */
 #ifndef AGENT_RUNTIME_OCI_CONFIG_H
 #define AGENT_RUNTIME_OCI_CONFIG_H
@@ -71,8 +72,8 @@ void oci_process_write(const struct oci_config *config, const struct grant_paylo
                        bool is_tty, struct buf *out);
 
 /*
- * Appends /etc/hosts: the workload's own name and, where it is the only member, every name that it was
- * told of lead to the loopback. Names of other members are for the tenant's network to resolve.
+ * Appends /etc/hosts: the workload's own name and, where it is the only member, every name that it
+ * was told of lead to the loopback. Names of other members are for the tenant's network to resolve.
  */
 void oci_hosts_write(const struct oci_config *config, struct buf *out);
 

@@ -1,10 +1,10 @@
 /*
  * program.h - the runtime's program as a sealed copy in memory.
  *
- * crun guards itself against what it runs (CVE-2019-5736) by running from such a copy, and makes one at
- * every start: it loads, copies itself, executes the copy. Started from a sealed copy it sees that this
- * is done already, which saves a fifth of a start and guards the same: nobody can write to the one copy
- * that serves all starts.
+ * crun guards itself against what it runs (CVE-2019-5736) by running from such a copy, and makes
+ * one at every start: it loads, copies itself, executes the copy. Started from a sealed copy it
+ * sees that this is done already, which saves a fifth of a start and guards the same: nobody can
+ * write to the one copy that serves all starts.
  */
 #ifndef AGENT_RUNTIME_PROGRAM_H
 #define AGENT_RUNTIME_PROGRAM_H
@@ -20,8 +20,9 @@ struct sealed_program {
 #define SEALED_PROGRAM_NONE ((struct sealed_program){ .fd = -1 })
 
 /*
- * Copies the file at `path` unless that is what the copy was made of. Scripts are not copied, for their
- * interpreter would look for them by name. Cannot fail: without a copy all works, only slower.
+ * Copies the file at `path` unless that is what the copy was made of. Scripts are not
+ * copied, for their interpreter would look for them by name. Cannot fail: without a copy
+ * all works, only slower.
  */
 void sealed_program_refresh(struct sealed_program *program, const char *path);
 void sealed_program_done(struct sealed_program *program);

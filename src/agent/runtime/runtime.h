@@ -1,6 +1,7 @@
 /*
  * runtime.h - what makes processes out of a prepared attempt. Used by the shim, whose working
- * directory is the attempt's in memory and who is a subreaper, so that what is started is its child.
+ * directory is the attempt's in memory and who is a subreaper, so that what is started is
+ * its child.
  *
  * Two of them: crun, and a fake for tests and simulated load that runs nothing (runtime/fake.c).
  */
@@ -21,7 +22,8 @@ struct runtime_work {
     enum cgroup_mode cgroup_mode;
 };
 
-/* Descriptors of a workload's first process: as in a shell, and where berth-init reports (init.h). */
+/* Descriptors of a workload's first process: as in a shell, and where berth-init reports
+ * (init.h). */
 enum { RUNTIME_STDIN, RUNTIME_STDOUT, RUNTIME_STDERR, RUNTIME_REPORT, RUNTIME_FD_COUNT };
 
 struct runtime_exec {

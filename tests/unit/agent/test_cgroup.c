@@ -1,6 +1,7 @@
 /*
- * cgroup.c against directories that look like v1, hybrid and v2 machines. Where this is root, the trees of
- * v2 are real ones: they can be mounted anywhere, and have no controllers on a hybrid machine.
+ * cgroup.c against directories that look like v1, hybrid and v2 machines. Where this is
+ * root, the trees of v2 are real ones: they can be mounted anywhere, and have no
+ * controllers on a hybrid machine.
  */
 #include <fcntl.h>
 #include <sched.h>

@@ -104,7 +104,8 @@ static void no_mutated_byte_is_accepted(void **state)
     CHECK("accepted", accepted == 0);
 }
 
-/* A signature says who; these say that even the controller must make sense. The verifier says yes. */
+/* A signature says who; these say that even the controller must make sense. The verifier
+ * says yes. */
 static bool yes(void *self, struct str bytes, const uint8_t signature[GRANT_SIGNATURE_SIZE])
 {
     (void)self;

@@ -324,7 +324,8 @@ static void world_apply(struct world *w, size_t i, const struct rec_action *acti
     }
 }
 
-/* One look; each action is carried out with the given chance in 100. Returns actions that are no wait. */
+/* One look; each action is carried out with the given chance in 100. Returns actions that
+ * are no wait. */
 static size_t world_step(struct world *w, unsigned chance)
 {
     AUTO(arena) struct arena arena = { 0 };

@@ -1,4 +1,5 @@
-/* gpu_world.h - a driver, a fake of its vendor's library that reads a script, and the files it looks at. */
+/* gpu_world.h - a driver, a fake of its vendor's library that reads a script, and the
+ * files it looks at. */
 #ifndef UNIT_GPU_WORLD_H
 #define UNIT_GPU_WORLD_H
 

@@ -1,4 +1,5 @@
-/* The ROCm driver against tests/fake/rocm.c: discovery, faults, use, old libraries and ones that lie. */
+/* The ROCm driver against tests/fake/rocm.c: discovery, faults, use, old libraries and
+ * ones that lie. */
 #include "unit/agent_gpu/gpu_world.h"
 
 /* `library`: which of the fakes; NVML finds nothing. */

@@ -107,7 +107,8 @@ static void test_pool_reuses(void **state)
     CHECK("empty", pool.used == 0 && pool.held == 0);
 }
 
-/* Random news and frees: live objects keep their bytes, and the count of live bytes returns to 0. */
+/* Random news and frees: live objects keep their bytes, and the count of live bytes
+ * returns to 0. */
 static void test_pool_random(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The parts of the command line that need no controller: options to JSON, .gitignore, trees, the table. */
+/* The parts of the command line that need no controller: options to JSON, .gitignore,
+ * trees, the table. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include "unit/test_dir.h"
 #include "wire/spec_json.h"
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static const struct cli_command *command(const char *noun, const char *verb)
 {
@@ -199,7 +200,7 @@ static void test_encoding(void **state)
     CHECK("encoded", str_is(buf_str(&out), "amber%2Fvision%20x%26y%3D%C3%A9"));
 }
 
-/* ---- guesses ---------------------------------------------------------------------------------- */
+/* ---- guesses --------------------------------------------------------------------------------- */
 
 static const struct {
     const char *word;
@@ -230,7 +231,7 @@ static void test_guesses(void **state)
     }
 }
 
-/* ---- words ---------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 enum { WORDS_MAX = 10 };
 
@@ -302,7 +303,8 @@ static void test_words(void **state)
     }
 }
 
-/* The words of an example up to what is the shell's; quoted ones are one word. Returns their count. */
+/* The words of an example up to what is the shell's; quoted ones are one word. Returns
+ * their count. */
 static int example_words(char *line, char **words)
 {
     int count = 0;
@@ -342,7 +344,7 @@ static void test_examples(void **state)
     }
 }
 
-/* ---- .gitignore --------------------------------------------------------------------------------- */
+/* ---- .gitignore ------------------------------------------------------------------------------ */
 
 static const struct {
     const char *lines, *path;
@@ -384,7 +386,7 @@ static void test_ignore(void **state)
     CHECK("not elsewhere", !ignore_matches(&nested, STR("local"), false));
 }
 
-/* ---- trees ---------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 static void put(const char *dir, const char *name, const char *text)
 {
@@ -466,9 +468,10 @@ static void test_tree_there_and_back(void **state)
     CHECK("named", is_there(to.path, "copy/a.c") && is_there(to.path, "copy/sub/b.log"));
 }
 
-/* ---- where they go ---------------------------------------------------------------------------- */
+/* ---- where they go --------------------------------------------------------------------------- */
 
-/* What `cp -r` would make of it: "tree" has the file "a", "file" is one; "dir" and "old" are there. */
+/* What `cp -r` would make of it: "tree" has the file "a", "file" is one; "dir" and "old"
+ * are there. */
 static const struct {
     const char *name, *from, *as, *to;
     const char *found; /* afterwards; NULL: refused */
@@ -516,7 +519,7 @@ static void test_places(void **state)
     }
 }
 
-/* ---- trees of others ------------------------------------------------------------------------------ */
+/* ---- trees of others ------------------------------------------------------------------------- */
 
 struct hostile {
     const char *name; /* of the case */

@@ -1,4 +1,5 @@
-/* The engine over hand-driven seams: nothing leaves before it is durable, nothing that was lost leaves. */
+/* The engine over hand-driven seams: nothing leaves before it is durable, nothing that
+ * was lost leaves. */
 #include <string.h>
 
 #include "controller/state_load.h"

@@ -167,7 +167,8 @@ static void test_expected_output_is_known_after_a_restart(void **state)
     }
 }
 
-/* Who reads after the end waits as long as one of a workload's outputs is on its way, and no longer. */
+/* Who reads after the end waits as long as one of a workload's outputs is on its way, and
+ * no longer. */
 static void test_awaits_until_all_has_come(void **state)
 {
     (void)state;

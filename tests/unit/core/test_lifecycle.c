@@ -366,8 +366,8 @@ static void dependencies(void **state)
     }
 }
 
-/* What follows work that was not needed: `ok` and `failed` are not needed either, `any` runs; and beside a
- * dependency that failed, that one counts. */
+/* What follows work that was not needed: `ok` and `failed` are not needed either, `any` runs; and
+ * beside a dependency that failed, that one counts. */
 static void after_what_was_not_needed(void **state)
 {
     (void)state;

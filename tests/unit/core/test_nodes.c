@@ -311,7 +311,8 @@ static void a_join_token_works_once(void **state)
     CHECK("an expired one", lab_do(&lab, &join) == ERR_UNAUTHENTICATED);
 }
 
-/* A node as it is between its hello and its inventory: new, rebooted, or set up anew under its name. */
+/* A node as it is between its hello and its inventory: new, rebooted, or set up anew
+ * under its name. */
 static void nothing_starts_before_the_inventory(void **state)
 {
     (void)state;
@@ -506,7 +507,8 @@ static void a_certificate_is_renewed(void **state)
     CHECK("no third", renew(&lab, node->r.id, 11, (struct wall){ 0 }) == ERR_UNAVAILABLE);
 }
 
-/* Another machine under the same name, though our clock was set back since the first one renewed. */
+/* Another machine under the same name, though our clock was set back since the first one
+ * renewed. */
 static void a_machine_in_anothers_place(void **state)
 {
     (void)state;

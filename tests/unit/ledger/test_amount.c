@@ -1,6 +1,6 @@
 /*
- * Amounts and segments, against arithmetic that shares nothing with the ledger: schoolbook numbers of
- * decimal digits, multiplied and divided one digit at a time.
+ * Amounts and segments, against arithmetic that shares nothing with the ledger: schoolbook numbers
+ * of decimal digits, multiplied and divided one digit at a time.
  */
 #include <string.h>
 

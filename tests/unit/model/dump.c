@@ -319,7 +319,8 @@ static void dump_work(struct buf *out, const struct state *state)
     }
 }
 
-/* Bytes that the pool has for specs. Which of them are shared is chance: neighbours at submission. */
+/* Bytes that the pool has for specs. Which of them are shared is chance: neighbours at
+ * submission. */
 static size_t spec_bytes(const struct state *state)
 {
     size_t bytes = 0;

@@ -1,11 +1,12 @@
-/* dump.h - everything a state knows as text, one object a line, so that two states can be compared. */
+/* dump.h - everything a state knows as text, one object a line, so that two states can be
+ * compared. */
 #ifndef TESTS_UNIT_MODEL_DUMP_H
 #define TESTS_UNIT_MODEL_DUMP_H
 
 #include "model/state.h"
 
-/* Every field of every object, read from the lists of the state and not through state_walk(): what a
- * snapshot forgets has to show. */
+/* Every field of every object, read from the lists of the state and not through state_walk(): what
+ * a snapshot forgets has to show. */
 void dump_state(struct buf *out, const struct state *state);
 
 /* Both dumps, compared; the first line that differs goes to the log of the test. */

@@ -1,7 +1,7 @@
 /*
- * Random histories: after every event all counts and links are right; at random moments the state is
- * replaced by what its snapshot gives back, and history goes on; replaying all of it gives the same
- * state; and when everything is removed, no byte is left behind.
+ * Random histories: after every event all counts and links are right; at random moments the state
+ * is replaced by what its snapshot gives back, and history goes on; replaying all of it gives the
+ * same state; and when everything is removed, no byte is left behind.
  */
 #include "unit/model/dump.h"
 #include "unit/model/world.h"

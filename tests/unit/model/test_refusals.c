@@ -1,6 +1,6 @@
 /*
- * What decide() has to prevent: evolve() asserts it, and ends the process rather than writing a state
- * that contradicts itself. Each row runs in a child that must die of SIGABRT.
+ * What decide() has to prevent: evolve() asserts it, and ends the process rather than writing a
+ * state that contradicts itself. Each row runs in a child that must die of SIGABRT.
  */
 #include <signal.h>
 #include <string.h>

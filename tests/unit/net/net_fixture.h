@@ -1,6 +1,7 @@
 /*
- * net_fixture.h - a real server on a free loopback port or in a private unix socket, and raw clients,
- * all in the test's one thread: whoever waits for an answer turns the server's loop meanwhile.
+ * net_fixture.h - a real server on a free loopback port or in a private unix socket, and
+ * raw clients, all in the test's one thread: whoever waits for an answer turns the
+ * server's loop meanwhile.
  */
 #ifndef TESTS_UNIT_NET_FIXTURE_H
 #define TESTS_UNIT_NET_FIXTURE_H

@@ -1,4 +1,5 @@
-/* tls_fixture.h - an authority with a server's and a client's certificate, made afresh for a test. */
+/* tls_fixture.h - an authority with a server's and a client's certificate, made afresh
+ * for a test. */
 #ifndef TESTS_UNIT_NET_TLS_FIXTURE_H
 #define TESTS_UNIT_NET_TLS_FIXTURE_H
 

@@ -1,7 +1,7 @@
 /*
  * lab.h - the whole core in a small world: commands go through decide, evolve and sched_note, plans
- * through decide_plan; simulated agents carry out what the state wants of their node. Time moves only
- * when a test says so. After every command and every plan the invariants are asserted.
+ * through decide_plan; simulated agents carry out what the state wants of their node. Time moves
+ * only when a test says so. After every command and every plan the invariants are asserted.
  */
 #ifndef TESTS_UNIT_SCHED_LAB_H
 #define TESTS_UNIT_SCHED_LAB_H

@@ -1,4 +1,5 @@
-/* Placement: what was kept up to date step by step equals what is made afresh, and every place is one. */
+/* Placement: what was kept up to date step by step equals what is made afresh, and every
+ * place is one. */
 #include <string.h>
 
 #include "sched/pack.h"

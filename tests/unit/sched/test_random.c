@@ -1,7 +1,8 @@
 /*
  * Random histories over the whole core. After every command and every plan all invariants are
- * asserted (lab_check), every eviction is judged, and in the quiet phase at the end everything comes
- * to rest: nothing stays in between, nothing stays on a node, every eviction has led to a start.
+ * asserted (lab_check), every eviction is judged, and in the quiet phase at the end
+ * everything comes to rest: nothing stays in between, nothing stays on a node, every
+ * eviction has led to a start.
  */
 #include "unit/sched/lab.h"
 #include "unit/test.h"
@@ -246,9 +247,10 @@ static void quiet(struct history *h)
     CHECK("every eviction has led to a start", h->has_faults || lab->claims.count == 0);
 }
 
-/* No first of a queue could start: neither on what is free nor, being inside its quota, by evictions.
- * Later ones may be held back by a first that was blocked by its place before its project met a limit;
- * and while something is being stopped, where its room will go is remembered, not derived. */
+/* No first of a queue could start: neither on what is free nor, being inside its quota, by
+ * evictions. Later ones may be held back by a first that was blocked by its place before its
+ * project met a limit; and while something is being stopped, where its room will go is
+ * remembered, not derived. */
 static void check_rest(struct history *h)
 {
     struct lab *lab = &h->lab;
@@ -311,8 +313,8 @@ static void histories_with_faults(void **state)
         run_history(seed + i, true);
 }
 
-/* Seeds that once failed: two that evicted each other for ever, and one whose claim ended while other
- * work was still being stopped that its start had been counted on. */
+/* Seeds that once failed: two that evicted each other for ever, and one whose claim ended while
+ * other work was still being stopped that its start had been counted on. */
 static void histories_that_failed(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Dividing an amount among siblings: by tables, and random ones against what any division must fulfil. */
+/* Dividing an amount among siblings: by tables, and random ones against what any division
+ * must fulfil. */
 #include <string.h>
 
 #include "sched/share.h"

@@ -106,7 +106,7 @@ static void check_journal(struct fixture *f, uint64_t after)
     CHECK("journal", str_eq(buf_str(&stored), buf_str(&made)));
 }
 
-/* ---- appending -------------------------------------------------------------------------------- */
+/* ---- appending ------------------------------------------------------------------------------- */
 
 static void gives_back_what_was_appended(struct fixture *f)
 {
@@ -197,7 +197,7 @@ static void bills_an_allocation_once(struct fixture *f)
     CHECK("billed", f->store->vtable->append(f->store, &batch, &f->e) == ERR_CONFLICT);
 }
 
-/* ---- leadership ------------------------------------------------------------------------------- */
+/* ---- leadership ------------------------------------------------------------------------------ */
 
 static void only_the_newest_epoch_appends(struct fixture *f)
 {
@@ -223,7 +223,7 @@ static void only_the_newest_epoch_appends(struct fixture *f)
     check_journal(f, 0);
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static enum err count_answer(void *arg, const struct store_answer *answer, struct error *e)
 {
@@ -271,7 +271,7 @@ static void keeps_answers_until_they_expire(struct fixture *f)
     CHECK("trimmed", count == 0);
 }
 
-/* ---- snapshots and archive -------------------------------------------------------------------- */
+/* ---- snapshots and archive ------------------------------------------------------------------- */
 
 static void gives_back_the_newest_snapshot(struct fixture *f)
 {
@@ -327,7 +327,7 @@ static void an_archived_journal_reads_the_same(struct fixture *f)
                                         &f->e) == ERR_CORRUPT);
 }
 
-/* ---- retention -------------------------------------------------------------------------------- */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 static enum err count_workload(void *arg, const struct ended_workload *row, struct error *e)
 {
@@ -435,7 +435,7 @@ static void drops_old_journal_only_behind_snapshots(struct fixture *f)
     check_journal(f, 5500);
 }
 
-/* ---- projections ------------------------------------------------------------------------------ */
+/* ---- projections ----------------------------------------------------------------------------- */
 
 static void rebuild_gives_the_same_projections(struct fixture *f)
 {
@@ -569,7 +569,7 @@ static void an_old_journal_gets_feed_numbers(struct fixture *f)
     check_journal(f, 0);
 }
 
-/* ---- running it ------------------------------------------------------------------------------- */
+/* ---- running it ------------------------------------------------------------------------------ */
 
 struct contract_case {
     const char *name;

@@ -1,6 +1,6 @@
 /*
- * damage.c - bytes of the file change behind the store's back. Whatever is opened then either refuses
- * or shows what was written: never anything else.
+ * damage.c - bytes of the file change behind the store's back. Whatever is opened then either
+ * refuses or shows what was written: never anything else.
  */
 #include <fcntl.h>
 #include <string.h>

@@ -82,7 +82,7 @@ enum err dump_store(struct store *store, const struct history *history, struct b
     return rc;
 }
 
-/* ---- queries ---------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 struct paging {
     struct buf *out;
@@ -241,7 +241,7 @@ enum err dump_queries(struct query *query, const struct history *history, struct
     return rc;
 }
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const char *const tables[] = { "projects",    "workloads",      "workload_records",
                                       "allocations", "usage_segments", "ledger",

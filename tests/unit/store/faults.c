@@ -1,7 +1,7 @@
 /*
- * faults.c - what the SQLite store does when the disk fails: a full disk changes nothing and passes by
- * itself; an error whose outcome is unknown ends all writing; whatever happened, the next start finds
- * every acknowledged batch and at most the one that was under way.
+ * faults.c - what the SQLite store does when the disk fails: a full disk changes nothing and passes
+ * by itself; an error whose outcome is unknown ends all writing; whatever happened, the next start
+ * finds every acknowledged batch and at most the one that was under way.
  */
 #include <string.h>
 
@@ -98,7 +98,7 @@ static void check_recovered(struct fixture *f, const struct store_batch *under_w
     append(f, 3);
 }
 
-/* ---- appending -------------------------------------------------------------------------------- */
+/* ---- appending ------------------------------------------------------------------------------- */
 
 static void a_full_disk_changes_nothing_and_passes(void **state)
 {
@@ -180,7 +180,7 @@ static void an_unknown_outcome_ends_all_writing(void **state)
     }
 }
 
-/* ---- everything else that writes -------------------------------------------------------------- */
+/* ---- everything else that writes ------------------------------------------------------------- */
 
 static enum err do_claim(struct fixture *f)
 {
@@ -252,7 +252,8 @@ static void work_under_faults(struct fixture *f, const char *name,
 {
     struct store_batch none = { 0 };
     bool was_met = true;
-    /* What a run writes grows with what was appended, so that the end may never be met: a sample. */
+    /* What a run writes grows with what was appended, so that the end may never be met: a
+     * sample. */
     for (unsigned rounds = 0; was_met && rounds < SAMPLES; rounds++, plan.at += step) {
         append(f, 50);
         faulty_arm(&plan);
@@ -299,7 +300,7 @@ static void no_work_loses_what_was_acknowledged(void **state)
     }
 }
 
-/* ---- files ------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void a_store_is_made_and_copied_whole_or_not_at_all(void **state)
 {

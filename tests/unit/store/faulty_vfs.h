@@ -1,9 +1,9 @@
 /*
  * faulty_vfs.h - a disk that fails where a test says: SQLite's default VFS with one planned fault.
  *
- * Operations are counted from faulty_arm() on. A fault hits the n-th operation of its kind, on files
- * of its kind; a lasting one hits all that follow as well. FAULTY_TORN is a power cut in the middle
- * of a write: half of it gets to the file, and nothing after it does. One thread at a time.
+ * Operations are counted from faulty_arm() on. A fault hits the n-th operation of its kind, on
+ * files of its kind; a lasting one hits all that follow as well. FAULTY_TORN is a power cut in the
+ * middle of a write: half of it gets to the file, and nothing after it does. One thread at a time.
  *
  * A sync that does not fail is not passed on: what a process wrote outlives it without, so nothing
  * here needs to wait for a real disk. crash.c alone works on one.

@@ -79,7 +79,7 @@ static void run_sql(const char *path, const char *text)
     CHECK(path, sqlite3_close(db) == SQLITE_OK);
 }
 
-/* ---- refusals --------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void write_text(const char *path, const char *text, size_t size)
 {
@@ -155,7 +155,7 @@ static void a_new_store_replaces_nothing(void **state)
     fixture_done(&f);
 }
 
-/* ---- what was acknowledged and is gone -------------------------------------------------------- */
+/* ---- what was acknowledged and is gone ------------------------------------------------------- */
 
 static void a_lost_log_is_noticed(void **state)
 {
@@ -204,7 +204,7 @@ static void a_half_written_mark_is_no_reason_to_refuse(void **state)
     fixture_done(&f);
 }
 
-/* ---- migrations ------------------------------------------------------------------------------- */
+/* ---- migrations ------------------------------------------------------------------------------ */
 
 static const struct migration test_migrations[] = {
     { 1, "first", "CREATE TABLE one (x INTEGER) STRICT; INSERT INTO one VALUES (7)" },
@@ -273,7 +273,7 @@ static void a_store_of_a_newer_program_is_refused(void **state)
     fixture_done(&f);
 }
 
-/* ---- backup and restore ----------------------------------------------------------------------- */
+/* ---- backup and restore ---------------------------------------------------------------------- */
 
 static void check_same(struct fixture *f, const char *path)
 {
@@ -358,7 +358,7 @@ static void a_damaged_backup_is_not_restored(void **state)
     fixture_done(&f);
 }
 
-/* ---- queries beside the writer ---------------------------------------------------------------- */
+/* ---- queries beside the writer --------------------------------------------------------------- */
 
 static enum err count_row(void *arg, const struct audit_row *row, struct error *e)
 {

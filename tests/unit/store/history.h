@@ -1,6 +1,6 @@
 /*
- * history.h - a made-up life of a cluster: batches of events as the engine would append them, random
- * but legal, and everything that was made so far to compare with.
+ * history.h - a made-up life of a cluster: batches of events as the engine would append them,
+ * random but legal, and everything that was made so far to compare with.
  */
 #ifndef TESTS_UNIT_STORE_HISTORY_H
 #define TESTS_UNIT_STORE_HISTORY_H

@@ -1,6 +1,6 @@
 /*
- * upgrade.c - a store as an older program left it shows the same when this one has opened it. The older
- * store is made of a new one: its rows are written where they stood then.
+ * upgrade.c - a store as an older program left it shows the same when this one has opened it. The
+ * older store is made of a new one: its rows are written where they stood then.
  */
 #include <string.h>
 
@@ -68,7 +68,7 @@ static struct buf show(struct fixture *f)
     return out;
 }
 
-/* ---- back to migration 4 ---------------------------------------------------------------------- */
+/* ---- back to migration 4 --------------------------------------------------------------------- */
 
 static const char before_5[] =
     "ALTER TABLE journal RENAME TO parts; ALTER TABLE answers RENAME TO packs;"
@@ -198,7 +198,7 @@ static void go_back(struct fixture *f, uint64_t damaged)
     buf_done(&d.bytes);
 }
 
-/* ---- the tests -------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static void check_upgrade(size_t archived)
 {
