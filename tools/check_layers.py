@@ -38,6 +38,7 @@ ONLY = {
 }
 
 PURE = "base model sched ledger access core"
+MORE_FOR = {"fuzz": "store"}  # targets that look into a folder which larger tests leave alone
 TESTS_OF = {"gpu": "agent"}  # kinds of larger tests that look into a folder of another name
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
@@ -52,7 +53,7 @@ def allowed_for(parts: tuple[str, ...]) -> tuple[str, set[str]]:
     folder = parts[2] if parts[1] == "unit" and len(parts) > 3 else parts[1]
     folder = folder.split("_")[0]  # agent_gpu are tests of a part of agent
     folder = TESTS_OF.get(folder, folder)
-    uses = {folder, *MAY_USE.get(folder, LARGER_TESTS).split()}
+    uses = {folder, *MAY_USE.get(folder, LARGER_TESTS).split(), *MORE_FOR.get(folder, "").split()}
     return "/".join(parts[:-1]), {"unit", "os", *PURE.split(), *uses}
 
 

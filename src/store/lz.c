@@ -9,8 +9,10 @@ enum {
     DISTANCE_MAX = 65535,
     TABLE_BITS = 12,
     COUNT_IN_HALF = 15,
-    TRY_LESS_AFTER =
-        5, /* a search that finds nothing takes longer steps, one more after 32 bytes */
+    /* A search that finds nothing takes longer steps, one more after 32 bytes. */
+    TRY_LESS_AFTER = 5,
+    /* What a packed byte stands for, at most: one of a count of copied bytes. */
+    EXPANDS_MAX = 255,
 };
 
 /* SQLite's own bound on a value; more cannot have been stored. */
@@ -76,9 +78,8 @@ static size_t same_bytes(const char *a, const char *b, const char *end)
 
 void lz_pack(struct str raw, struct buf *out)
 {
-    uint32_t table[1 << TABLE_BITS] = {
-        0
-    }; /* position after the last bytes that fell into the slot */
+    /* The position after the last bytes that fell into the slot. */
+    uint32_t table[1 << TABLE_BITS] = { 0 };
     size_t at = 0;
     size_t literals_at = 0;
     size_t tries = 0;
@@ -165,16 +166,20 @@ static bool unpack_step(struct str *packed, size_t raw_size, struct buf *out)
 
 enum err lz_unpack(struct str packed, uint64_t raw_size, struct buf *out, struct error *e)
 {
-    if (raw_size > raw_max)
+    /* The size is as little to be trusted as the bytes: it reserves no more than they could fill. */
+    if (raw_size > raw_max || raw_size > (uint64_t)packed.size * EXPANDS_MAX)
         return err_set(e, ERR_CORRUPT, "%llu bytes cannot have been packed here",
                        (unsigned long long)raw_size);
-    buf_clear(out);
-    buf_reserve(out, (size_t)raw_size);
+    AUTO(buf) struct buf raw = { 0 };
+    buf_reserve(&raw, (size_t)raw_size);
     bool is_whole = true;
     while (is_whole && packed.size != 0)
-        is_whole = unpack_step(&packed, (size_t)raw_size, out);
-    if (!is_whole || out->size != raw_size)
+        is_whole = unpack_step(&packed, (size_t)raw_size, &raw);
+    if (!is_whole || raw.size != raw_size)
         return err_set(e, ERR_CORRUPT, "packed bytes are damaged");
-    out->data[out->size] = '\0';
+    raw.data[raw.size] = '\0';
+    struct buf before = *out;
+    *out = raw;
+    raw = before; /* and ends with this function */
     return ERR_OK;
 }

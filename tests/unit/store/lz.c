@@ -53,6 +53,9 @@ static void what_is_packed_comes_back(void **state)
                                          "abcdefgabcdefgabcdefg" };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         check_comes_back(texts[i], str_of(texts[i]));
+    for (size_t i = 0; i < RAW_MAX; i++)
+        buf_add_char(&raw, 'a');
+    check_comes_back("as much from as few bytes as can be", buf_str(&raw));
     for (size_t i = 0; i < ROUNDS; i++) {
         make_alike(&random, &raw);
         check_comes_back("alike", buf_str(&raw));
@@ -109,12 +112,19 @@ static void what_is_not_packed_is_refused(void **state)
           "ab",
           3, 1 },
         { "larger than anything", "", 0, UINT64_C(1) << 40 },
+        { "more than so few bytes can be",
+          "\x1f"
+          "a\x01\x00\xff\xff\x00",
+          7, UINT64_C(1) << 29 },
     };
     AUTO(buf) struct buf out = { 0 };
+    buf_add_text(&out, "as before");
+    size_t capacity = out.capacity;
     FOR_EACH_CASE (c, cases) {
         struct error e = { 0 };
         struct str bytes = { c->bytes, c->size };
         CHECK(c->name, lz_unpack(bytes, c->raw_size, &out, &e) == ERR_CORRUPT);
+        CHECK(c->name, str_is(buf_str(&out), "as before") && out.capacity == capacity);
     }
 }
 
