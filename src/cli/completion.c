@@ -43,11 +43,11 @@ static void print_cases(void)
     for (const struct cli_command *const *row = cli_commands; *row != NULL; row++) {
         const struct cli_command *c = *row;
         if (c->noun != NULL && (noun == NULL || strcmp(noun, c->noun) != 0)) {
-            (void)printf("        %s) words=\"", c->noun);
+            (void)printf("        %s) offers=\"", c->noun);
             print_verbs(c->noun);
             (void)puts("\" ;;");
         }
-        (void)printf("        \"%s%s%s\") words=\"", c->noun != NULL ? c->noun : "",
+        (void)printf("        \"%s%s%s\") offers=\"", c->noun != NULL ? c->noun : "",
                      c->noun != NULL ? " " : "", c->verb);
         print_options(c);
         (void)puts("\" ;;");
@@ -72,11 +72,11 @@ static void print_globals(bool only_with_value)
     }
 }
 
-static void print_bash(void)
+/* A function for bash, which zsh can run as well. Its words are not called `words`: zsh has those. */
+static void print_function(const char *name)
 {
-    (void)puts("# completion of berth for bash; made by `berth completion bash`\n"
-               "_berth() {\n"
-               "    local words=\"\" one=\"\" two=\"\" word i\n"
+    (void)printf("%s() {\n", name);
+    (void)puts("    local offers=\"\" one=\"\" two=\"\" word i\n"
                "    local current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
                "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                "        word=\"${COMP_WORDS[i]}\"\n"
@@ -90,7 +90,7 @@ static void print_bash(void)
                "        esac\n"
                "    done\n"
                "    if [ -z \"$one\" ]; then");
-    (void)printf("        words=\"");
+    (void)printf("        offers=\"");
     print_words();
     print_globals(false);
     (void)puts("\"\n    else\n        case \"$one\" in");
@@ -102,9 +102,33 @@ static void print_bash(void)
     (void)puts("            esac\n"
                "        fi\n"
                "    fi\n"
-               "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+               "    COMPREPLY=($(compgen -W \"$offers\" -- \"$current\"))\n"
+               "}");
+}
+
+static void print_bash(void)
+{
+    (void)puts("# completion of berth for bash; made by `berth completion bash`");
+    print_function("_berth");
+    (void)puts("complete -o default -F _berth berth");
+}
+
+/* For a directory of $fpath, where the first use runs the file as the function it is named after; or to be
+ * sourced. */
+static void print_zsh(void)
+{
+    (void)puts("#compdef berth\n"
+               "# completion of berth for zsh; made by `berth completion zsh`\n"
+               "autoload -U +X bashcompinit && bashcompinit");
+    print_function("_berth_offers");
+    (void)puts("_berth() {\n"
+               "    _bash_complete -o default -F _berth_offers\n"
                "}\n"
-               "complete -o default -F _berth berth");
+               "if [ \"$funcstack[1]\" = _berth ]; then\n"
+               "    _berth\n"
+               "else\n"
+               "    compdef _berth berth\n"
+               "fi");
 }
 
 enum cli_exit run_completion(struct cli *cli)
@@ -113,8 +137,7 @@ enum cli_exit run_completion(struct cli *cli)
     if (strcmp(shell, "bash") == 0) {
         print_bash();
     } else if (strcmp(shell, "zsh") == 0) {
-        (void)puts("#compdef berth\nautoload -U +X bashcompinit && bashcompinit");
-        print_bash();
+        print_zsh();
     } else {
         return cli_usage(cli, "completion is there for bash and zsh, not for %s", shell);
     }
