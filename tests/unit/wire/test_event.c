@@ -1,12 +1,15 @@
 /* Bodies of events: every type, every fixture of every version. */
+#include <assert.h>
+#include <dirent.h>
 #include <string.h>
 
+#include "model/state.h"
 #include "unit/test.h"
 #include "unit/wire/generate.h"
 #include "wire/event_json.h"
 #include "wire/feed.h"
 
-enum { ROUNDS = 100, FIXTURE_BYTES_MAX = 64 * 1024 };
+enum { ROUNDS = 100, FIXTURE_BYTES_MAX = 64 * 1024, FIXTURES_MAX = 256 };
 
 static struct event random_event(uint64_t *seed, enum event_type type, struct arena *arena)
 {
@@ -88,43 +91,240 @@ static void test_lines(void **state)
 
 /* ---- fixtures ------------------------------------------------------------------------------ */
 
-static bool read_fixture(const char *name, struct buf *out)
-{
-    AUTO(buf) struct buf path = { 0 };
-    const char *root = getenv("BERTH_FIXTURES"); /* NOLINT(concurrency-mt-unsafe): one thread */
+/* events/vVERSION/TYPE.json, or TYPE.N.json as an older program wrote it. */
+struct fixture {
+    char name[272];
+    enum event_type type;
+    unsigned version;
+    struct buf text;
+};
 
-    buf_format(&path, "%s/events/v1/%s.json", root != NULL ? root : "tests/fixtures", name);
-    FILE *file = fopen(path.data, "re");
-    if (file == NULL)
-        return false;
-    buf_reserve(out, FIXTURE_BYTES_MAX);
-    out->size = fread(out->data, 1, FIXTURE_BYTES_MAX, file);
-    (void)fclose(file);
-    return out->size > 0;
+struct fixtures {
+    struct fixture items[FIXTURES_MAX];
+    size_t count;
+};
+
+static void fixture_read(struct fixtures *all, const char *path, const char *file, unsigned version)
+{
+    struct fixture *fixture = &all->items[all->count++];
+    struct str name = str_of(file);
+    struct str type = str_cut(&name, '.');
+    assert(all->count < FIXTURES_MAX);
+    *fixture = (struct fixture){ .version = version };
+    (void)snprintf(fixture->name, sizeof(fixture->name), "v%u/%s", version, file);
+    while (fixture->type < EV_TYPE_COUNT &&
+           (event_name(fixture->type) == NULL || !str_is(type, event_name(fixture->type))))
+        fixture->type++;
+    CHECK(fixture->name, fixture->type < EV_TYPE_COUNT);
+    FILE *stream = fopen(path, "re");
+    CHECK(fixture->name, stream != NULL);
+    buf_reserve(&fixture->text, FIXTURE_BYTES_MAX);
+    fixture->text.size = fread(fixture->text.data, 1, FIXTURE_BYTES_MAX, stream);
+    (void)fclose(stream);
+    CHECK(fixture->name, fixture->text.size > 0);
 }
 
-/* What a fixture says is what is read: written out again, it is the same JSON. */
+/* Whatever lies there, of every version there ever was. */
+static void fixtures_find(struct fixtures *all)
+{
+    char path[512];
+    const char *root = getenv("BERTH_FIXTURES"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    for (unsigned version = 1;; version++) {
+        (void)snprintf(path, sizeof(path), "%s/events/v%u", root != NULL ? root : "tests/fixtures",
+                       version);
+        DIR *dir = opendir(path);
+        if (dir == NULL)
+            break;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+        for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+            if (entry->d_name[0] == '.')
+                continue;
+            AUTO(buf) struct buf file = { 0 };
+            buf_format(&file, "%s/%s", path, entry->d_name);
+            fixture_read(all, file.data, entry->d_name, version);
+        }
+        (void)closedir(dir);
+    }
+    CHECK("there are some", all->count > 0);
+}
+
+static void fixtures_done(struct fixtures *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        buf_done(&all->items[i].text);
+}
+DEFINE_CLEANUP_AT(fixtures, struct fixtures, fixtures_done)
+
+static void fixture_decode(const struct fixture *fixture, struct arena *arena, struct event *out)
+{
+    struct error e = { 0 };
+    *out = (struct event){ .type = fixture->type, .version = fixture->version };
+    CHECK_OK(fixture->name, event_body_decode(buf_str(&fixture->text), arena, out, &e), &e);
+}
+
+/* All that `old` says is in `new`, which may say more: fields are added to types. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as a fixture */
+static bool says_as_much(const json_t *new, const json_t *old)
+{
+    const char *key = NULL;
+    const json_t *value = NULL;
+    if (json_is_array(old) && json_array_size(new) == json_array_size(old)) {
+        for (size_t i = 0; i < json_array_size(old); i++) {
+            if (!says_as_much(json_array_get(new, i), json_array_get(old, i)))
+                return false;
+        }
+        return true;
+    }
+    if (!json_is_object(old))
+        return json_equal(new, old) == 1;
+    json_object_foreach((json_t *)(uintptr_t)old, key, value)
+    {
+        if (!says_as_much(json_object_get(new, key), value))
+            return false;
+    }
+    return json_is_object(new);
+}
+
+/* What a fixture says is what is read; of each type one says all there is to say. */
 static void test_fixtures(void **state)
 {
     (void)state;
-    for (unsigned type = 0; type < EV_TYPE_COUNT; type++) {
+    bool is_complete[EV_TYPE_COUNT] = { false };
+    AUTO(fixtures) struct fixtures all = { .count = 0 };
+    fixtures_find(&all);
+    for (size_t i = 0; i < all.count; i++) {
         AUTO(arena) struct arena arena = { 0 };
-        AUTO(buf) struct buf text = { 0 };
         AUTO(buf) struct buf out = { 0 };
         AUTO(json) json_t *before = NULL;
         AUTO(json) json_t *after = NULL;
         struct error e = { 0 };
-        struct event event = { .type = type, .version = 1 };
-        const char *name = event_name(type);
-        if (name == NULL)
-            continue;
-
-        CHECK(name, read_fixture(name, &text));
-        CHECK_OK(name, json_read(buf_str(&text), 0, &before, &e), &e);
-        CHECK_OK(name, event_body_decode(buf_str(&text), &arena, &event, &e), &e);
+        struct event event;
+        const struct fixture *fixture = &all.items[i];
+        fixture_decode(fixture, &arena, &event);
         event_body_encode(&event, &out);
-        CHECK_OK(name, json_read(buf_str(&out), 0, &after, &e), &e);
-        CHECK(name, json_equal(before, after) == 1);
+        CHECK_OK(fixture->name, json_read(buf_str(&fixture->text), 0, &before, &e), &e);
+        CHECK_OK(fixture->name, json_read(buf_str(&out), 0, &after, &e), &e);
+        CHECK(fixture->name, says_as_much(after, before));
+        is_complete[fixture->type] |= json_equal(before, after) == 1;
+    }
+    for (unsigned type = 0; type < EV_TYPE_COUNT; type++) {
+        if (event_name(type) != NULL)
+            CHECK(event_name(type), is_complete[type]);
+    }
+}
+
+/* ---- fixtures as a history ----------------------------------------------------------------- */
+
+static void replay(struct state *state, struct event *event)
+{
+    event->sequence = state->sequence + 1;
+    event->at = (struct mono){ (int64_t)event->sequence };
+    evolve(state, event);
+}
+
+/* What the fixtures lean on and none of them is about. */
+static void make_classes(struct state *state, const struct event *next)
+{
+    for (int64_t number = 0; number < next->class_set.number; number++) {
+        struct event event = { .type = EV_CLASS_SET, .version = 1 };
+        event.class_set.id = (struct id){ 1, (uint64_t)number + 1 };
+        event.class_set.name = (struct str){ &"abcdefgh"[number], 1 };
+        event.class_set.number = number;
+        replay(state, &event);
+    }
+}
+
+static void make_parents(struct state *state, const struct event *next)
+{
+    struct event event = { .type = EV_PROJECT_SET, .version = 1 };
+    CHECK("the tenant of the others",
+          id_parse(ID_TENANT, STR("ten_10r6se036bhq03bnn8gtkhx5zv"), &event.project_set.id));
+    event.project_set.name = event.project_set.path = STR("amber");
+    replay(state, &event);
+    event.project_set.parent = event.project_set.id;
+    event.project_set.id = next->project_set.parent;
+    event.project_set.name = STR("vision");
+    event.project_set.path = STR("amber/vision");
+    replay(state, &event);
+}
+
+static void step_workload(struct state *state, struct id id, enum workload_state to)
+{
+    struct event event = { .type = EV_WORKLOAD_CHANGED, .version = 1 };
+    event.workload_changed.workload = id;
+    event.workload_changed.state = to;
+    replay(state, &event);
+}
+
+static void start_work(struct state *state, const struct event *next)
+{
+    step_workload(state, next->workload_changed.workload, WL_QUEUED);
+    step_workload(state, next->workload_changed.workload, WL_STARTING);
+}
+
+static void end_work(struct state *state, const struct event *next)
+{
+    struct event event = { .type = EV_ALLOCATION_CHANGED, .version = 1 };
+    event.allocation_changed.allocation =
+        state_workload(state, next->removed.id)->first_allocation->r.id;
+    event.allocation_changed.state = AL_ENDED;
+    replay(state, &event);
+    step_workload(state, next->removed.id, WL_FAILED);
+}
+
+/* Every type once, in an order in which it may have happened. */
+static const struct happened {
+    enum event_type type;
+    void (*before)(struct state *state, const struct event *next);
+} history[] = {
+    { EV_CONTROLLER_STARTED, NULL }, { EV_SETTINGS_CHANGED, NULL },
+    { EV_CLASS_SET, make_classes },  { EV_POOL_SET, NULL },
+    { EV_PROFILE_SET, NULL },        { EV_PROJECT_SET, make_parents },
+    { EV_TOKEN_SET, NULL },          { EV_NODE_SET, NULL },
+    { EV_NODE_CONTACT, NULL },       { EV_NODE_HOLDS, NULL },
+    { EV_DEVICE_CHANGED, NULL },     { EV_VOLUME_SET, NULL },
+    { EV_IMAGE_SET, NULL },          { EV_CREDENTIAL_SET, NULL },
+    { EV_UPLOAD_STORED, NULL },      { EV_WORKLOAD_SUBMITTED, NULL },
+    { EV_ALLOCATION_GRANTED, NULL }, { EV_WORKLOAD_CHANGED, start_work },
+    { EV_ALLOCATION_CHANGED, NULL }, { EV_WORKLOAD_FORGOTTEN, end_work },
+    { EV_VOLUME_REMOVED, NULL },     { EV_IMAGE_REMOVED, NULL },
+    { EV_CREDENTIAL_REMOVED, NULL }, { EV_TOKEN_REMOVED, NULL },
+    { EV_PROJECT_REMOVED, NULL },    { EV_NODE_REMOVED, NULL },
+    { EV_PROFILE_REMOVED, NULL },    { EV_POOL_REMOVED, NULL },
+    { EV_CLASS_REMOVED, NULL },
+};
+
+/* This fixture where it is of that type, else any that is. */
+static const struct fixture *fixture_for(const struct fixtures *all, const struct fixture *wanted,
+                                         enum event_type type)
+{
+    for (size_t i = 0; i < all->count && wanted->type != type; i++) {
+        if (all->items[i].type == type)
+            return &all->items[i];
+    }
+    return wanted;
+}
+
+/* Each is a part of a history that the state takes: its assertions would end us. */
+static void test_fixtures_happen(void **state)
+{
+    (void)state;
+    AUTO(fixtures) struct fixtures all = { .count = 0 };
+    fixtures_find(&all);
+    for (size_t i = 0; i < all.count; i++) {
+        AUTO(state) struct state *world = state_new();
+        bool has_happened = false;
+        FOR_EACH_CASE (step, history) {
+            AUTO(arena) struct arena arena = { 0 };
+            struct event event;
+            const struct fixture *fixture = fixture_for(&all, &all.items[i], step->type);
+            fixture_decode(fixture, &arena, &event);
+            if (step->before != NULL)
+                step->before(world, &event);
+            replay(world, &event);
+            has_happened |= fixture == &all.items[i];
+        }
+        CHECK(all.items[i].name, has_happened);
     }
 }
 
@@ -267,11 +467,11 @@ static void test_feed_of_tenants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),          cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_fixtures),        cmocka_unit_test(test_bad_bodies),
-        cmocka_unit_test(test_bad_lines),       cmocka_unit_test(test_newer_fields),
-        cmocka_unit_test(test_objects),         cmocka_unit_test(test_feed),
-        cmocka_unit_test(test_feed_of_tenants),
+        cmocka_unit_test(test_bodies),       cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_fixtures),     cmocka_unit_test(test_fixtures_happen),
+        cmocka_unit_test(test_bad_bodies),   cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_newer_fields), cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_feed),         cmocka_unit_test(test_feed_of_tenants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
