@@ -72,7 +72,8 @@ static void print_globals(bool only_with_value)
     }
 }
 
-/* A function for bash, which zsh can run as well. Its words are not called `words`: zsh has those. */
+/* A function for bash, which zsh can run as well. Its words are not called `words`: zsh
+ * has those. */
 static void print_function(const char *name)
 {
     (void)printf("%s() {\n", name);
@@ -113,8 +114,8 @@ static void print_bash(void)
     (void)puts("complete -o default -F _berth berth");
 }
 
-/* For a directory of $fpath, where the first use runs the file as the function it is named after; or to be
- * sourced. */
+/* For a directory of $fpath, where the first use runs the file as the function it is named
+ * after; or to be sourced. */
 static void print_zsh(void)
 {
     (void)puts("#compdef berth\n"

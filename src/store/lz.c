@@ -166,7 +166,8 @@ static bool unpack_step(struct str *packed, size_t raw_size, struct buf *out)
 
 enum err lz_unpack(struct str packed, uint64_t raw_size, struct buf *out, struct error *e)
 {
-    /* The size is as little to be trusted as the bytes: it reserves no more than they could fill. */
+    /* The size is as little to be trusted as the bytes: it reserves no more than they
+     * could fill. */
     if (raw_size > raw_max || raw_size > (uint64_t)packed.size * EXPANDS_MAX)
         return err_set(e, ERR_CORRUPT, "%llu bytes cannot have been packed here",
                        (unsigned long long)raw_size);

@@ -15,7 +15,8 @@
 
 /* Replaces `out`. */
 void lz_pack(struct str raw, struct buf *out);
-/* Replaces `out`; ERR_CORRUPT, and `out` as before, when the bytes are not `raw_size` packed ones. */
+/* Replaces `out`; ERR_CORRUPT, and `out` as before, when the bytes are not `raw_size`
+ * packed ones. */
 MUST_CHECK enum err lz_unpack(struct str packed, uint64_t raw_size, struct buf *out,
                               struct error *e);
 
