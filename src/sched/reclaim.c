@@ -109,20 +109,38 @@ static int64_t charge_of(const struct swork *work)
     return charge;
 }
 
-/* Its side has more than its own before it goes; nothing from there down ends below its quota. */
+/* Work that does not lie within its project's quota as a whole: counted by priority and age, the more
+ * protected first, it takes the project above it. The active of a class begin with the least protected. */
+static bool is_beyond_quota(const struct attempt *attempt, const struct swork *victim)
+{
+    const struct suse *own = &victim->project->uses[victim->active_class];
+    int64_t up_to_it = own_staying(own);
+    const struct skip_list *active = &attempt->sched->classes[victim->active_class].active;
+    for (const struct skip_node *n = skip_first(active); n->item != victim; n = skip_next(n)) {
+        const struct swork *other = n->item;
+        if (other->project == victim->project && !other->is_leaving)
+            up_to_it -= charge_of(other);
+    }
+    return up_to_it > own->own_quota;
+}
+
+/* Its side has more than its own before it goes. Nothing from there down ends below its quota, unless
+ * nobody else is left and the work is beyond its project's quota: as a whole it was never guaranteed. */
 static bool victim_is_outside(const struct attempt *attempt, const struct swork *victim,
                               const struct sproject *common)
 {
     int64_t class_number = victim->active_class;
     int64_t charge = charge_of(victim);
     const struct suse *own = &victim->project->uses[class_number];
-    if (own_staying(own) - charge < own->own_quota)
+    bool may_end_below = attempt->takes_straddlers && is_beyond_quota(attempt, victim);
+    if (own_staying(own) - charge < own->own_quota && !may_end_below)
         return false;
     if (victim->project == common)
         return own_staying(own) > bound_of(attempt, own->own_quota, own->own_fair);
     for (const struct sproject *p = victim->project; p != common; p = p->parent) {
         const struct suse *use = &p->uses[class_number];
-        if (staying(use) - charge < use->quota)
+        bool ends_below = staying(use) - charge < use->quota;
+        if (ends_below && (!may_end_below || staying(use) <= use->quota))
             return false;
         if (p->parent == common && staying(use) <= bound_of(attempt, use->quota, use->fair))
             return false;
@@ -322,19 +340,47 @@ static bool gather_all(struct attempt *attempt, struct victims *victims)
     return false;
 }
 
+/* How many victims there are whose paths part from the claimant's at each depth. */
+struct partings {
+    size_t at[PATH_MAX_DEPTH + 1];
+};
+
+static size_t parting_of(const struct attempt *attempt, const struct swork *victim)
+{
+    return common_ancestor(attempt->ask.project, victim->project)->depth;
+}
+
+/* Who is spared counts again on the claimant's side: that still has to be inside for all the others. */
+static bool is_still_inside(const struct attempt *attempt, const struct partings *partings)
+{
+    if (attempt->way == EVICT_LESS_URGENT)
+        return true;
+    for (const struct sproject *p = attempt->ask.project; p != NULL; p = p->parent) {
+        if (partings->at[p->depth] > 0 && !claimant_is_inside(attempt, p))
+            return false;
+    }
+    return true;
+}
+
 /* Spares whoever is not needed, beginning with the one that should be spared most. */
 static void prune(struct attempt *attempt, struct victims *victims)
 {
     struct sched *sched = attempt->sched;
+    struct partings partings = { 0 };
+    for (size_t i = 0; i < victims->count; i++)
+        partings.at[parting_of(attempt, victims->items[i])]++;
     for (size_t left = victims->count; left > 0; left--) {
         size_t i = left - 1;
         struct swork *victim = victims->items[i];
+        size_t depth = parting_of(attempt, victim);
         move_victim(sched, victim, PUT_BACK);
-        if (would_fit(attempt)) {
+        partings.at[depth]--;
+        if (would_fit(attempt) && is_still_inside(attempt, &partings)) {
             victims->items[i] = NULL;
             continue;
         }
         move_victim(sched, victim, TAKE_OUT);
+        partings.at[depth]++;
     }
 }
 
@@ -421,8 +467,10 @@ static bool makes_progress_at(const struct attempt *attempt, const struct victim
 /* Every reclaim leaves less lacking, so that no sequence of them comes back to where it began. */
 static bool makes_progress(const struct attempt *attempt, const struct victims *victims)
 {
-    if (attempt->way == EVICT_LESS_URGENT)
-        return true; /* priorities are an order of their own */
+    /* Priorities are an order of their own; and work beyond its project's quota cannot claim back what
+     * it lost, for want of room inside that quota. */
+    if (attempt->way == EVICT_LESS_URGENT || attempt->takes_straddlers)
+        return true;
     for (const struct sproject *p = attempt->ask.project; p != NULL; p = p->parent) {
         if (!makes_progress_at(attempt, victims, p))
             return false;
@@ -505,6 +553,27 @@ bool reclaim_may_help(const struct attempt *attempt)
     return is_there && place_if_empty(sched, &attempt->fitting);
 }
 
+/* For a claim within the quota alone. */
+static bool may_take_straddlers(const struct attempt *attempt)
+{
+    const struct suse *use = &attempt->ask.project->uses[attempt->ask.class_number];
+    return attempt->way == EVICT_BORROWED &&
+           own_staying(use) + use->own_claimed + attempt->ask.charge <= use->own_quota;
+}
+
+/* Takes out whom it takes; false: it would not fit even then, and nothing was done. */
+static bool gather_enough(struct attempt *attempt, struct victims *victims)
+{
+    size_t mark = shadow_mark(attempt->sched);
+    attempt->takes_straddlers = false;
+    if (gather_all(attempt, victims))
+        return true;
+    shadow_rollback(attempt->sched, mark);
+    victims->count = 0;
+    attempt->takes_straddlers = may_take_straddlers(attempt);
+    return attempt->takes_straddlers && gather_all(attempt, victims);
+}
+
 bool reclaim(struct attempt *attempt)
 {
     struct sched *sched = attempt->sched;
@@ -513,7 +582,7 @@ bool reclaim(struct attempt *attempt)
     move_stopping(attempt, TAKE_OUT);
     /* What is being stopped already may be enough: then there is only to wait. */
     bool is_enough = would_fit(attempt);
-    if (is_enough || !gather_all(attempt, &victims)) {
+    if (is_enough || !gather_enough(attempt, &victims)) {
         shadow_rollback(sched, mark);
         return false;
     }

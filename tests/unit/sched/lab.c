@@ -172,8 +172,10 @@ static void check_eviction(const struct lab *lab, const struct plan *plan, size_
         return; /* work given directly to a parent: judged by what its children leave */
     int64_t class_number = class_of(victim);
     int64_t stays = staying(side, class_number, lab) + planned(plan, at, side, class_number);
-    CHECK("INV-8: the victim's side does not end below its quota",
-          stays - charge_of(victim) >= sched_quota(lab->sched, side, class_number));
+    int64_t quota = sched_quota(lab->sched, side, class_number);
+    CHECK("INV-8: the victim's side was above its quota", stays > quota);
+    CHECK("INV-8: and does not end below it, but for work that is beyond it",
+          stays - charge_of(victim) >= quota || entry->cause == CAUSE_RECLAIMED_FOR_QUOTA);
 }
 
 static void note_plan(struct lab *lab, const struct plan *plan)

@@ -313,13 +313,18 @@ static void histories_with_faults(void **state)
         run_history(seed + i, true);
 }
 
-/* Seeds that once failed: two that evicted each other for ever, and one whose claim ended while
- * other work was still being stopped that its start had been counted on. */
+/*
+ * Seeds that once failed: two that evicted each other for ever, one whose claim ended while other work was
+ * still being stopped that its start had been counted on, and one that evicted for a claimant whose side
+ * was beyond its quota again because another victim had been spared.
+ */
 static void histories_that_failed(void **state)
 {
     (void)state;
     run_history(9555558257173131972u, false);
     run_history(1134630u, true);
+    run_history(1299710u, false);
+    run_history(1299710u, true);
 }
 
 int main(void)
