@@ -2,7 +2,6 @@
  * Images and uploads: asked for by the privileged half, fetched here, handed over as a path.
  * Nothing fetched is trusted there: it is hashed again while it is imported.
  */
-#include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +14,7 @@
 
 #include "agent/image/pull.h"
 #include "agent/network.h"
+#include "os/archive.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/file.h"
@@ -152,13 +152,6 @@ static void path_make(struct net_fetches *fetches, const char *suffix, char out[
 }
 
 /* ---- an archive of a layout into a directory ------------------------------------------------- */
-
-static void archive_release(struct archive *archive)
-{
-    if (archive != NULL)
-        (void)archive_read_free(archive);
-}
-DEFINE_CLEANUP(archive, struct archive *, archive_release)
 
 /* oci-layout, index.json and blobs/sha256/<64 hex digits>: what a layout consists of. */
 static bool is_layout_name(struct str name)

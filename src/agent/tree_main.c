@@ -10,12 +10,9 @@
  * a program, reach the network or another process. What is left can do no more than the
  * tenant's own processes can.
  *
- * Where files go is as with `cp -r`. A stream has one file or directory with a name of its
- * own, or - when it begins with "." - what is inside a directory. A name goes into a directory
- * that is there, and else becomes the last part of PATH. PATH of `get` that is "/" or ends in
- * "/." asks for what is inside.
+ * Where files go is as with `cp -r` (os/place.h). PATH of `get` that is "/" or ends in "/." asks
+ * for what is inside.
  */
-#include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +32,9 @@
 #include <unistd.h>
 
 #include "agent/shim.h"
+#include "os/archive.h"
 #include "os/fd.h"
+#include "os/place.h"
 
 enum { CONTROL_FD = 3, ROOT_FD = 4, BLOCK = 64 * 1024, EXIT_USAGE = 2, EPERM_NUMBER = 1 };
 
@@ -112,12 +111,6 @@ static enum err become(uid_t uid, struct error *e)
     return load_filter(e);
 }
 
-static enum err archive_failed(struct archive *archive, struct error *e)
-{
-    const char *why = archive_error_string(archive);
-    return err_set(e, ERR_IO, "%s", why != NULL ? why : "the stream broke off");
-}
-
 /* get */
 
 /* Writes a file's bytes; one that shrinks meanwhile is filled up with zeros, one that
@@ -133,7 +126,7 @@ static enum err put_bytes(struct archive *out, const char *path, struct error *e
         if (rc != ERR_OK)
             return rc;
         if (got > 0 && archive_write_data(out, bytes, got) < 0)
-            return archive_failed(out, e);
+            return archive_failed(out, ERR_IO, "write the stream", e);
     }
     return ERR_OK;
 }
@@ -160,18 +153,8 @@ static enum err put_entry(struct archive *out, const FTSENT *found, const char *
     int wrote = archive_write_header(out, entry);
     archive_entry_free(entry);
     if (wrote < ARCHIVE_WARN)
-        return archive_failed(out, e);
+        return archive_failed(out, ERR_IO, "write the stream", e);
     return is_file ? put_bytes(out, found->fts_accpath, e) : ERR_OK;
-}
-
-/* The path without slashes and "." at its end, but for "/" itself. */
-static void path_trim(const char *path, char out[PATH_MAX])
-{
-    size_t size = MIN_OF(strlen(path), (size_t)PATH_MAX - 1);
-    memcpy(out, path, size);
-    while (size > 1 && (out[size - 1] == '/' || (out[size - 1] == '.' && out[size - 2] == '/')))
-        size--;
-    out[size] = '\0';
 }
 
 static bool ends_with(const char *path, const char *end)
@@ -198,7 +181,11 @@ static enum err walk(struct archive *out, const char *path, struct error *e)
 {
     char root[PATH_MAX];
     char name[PATH_MAX + 2];
-    path_trim(path, root);
+    size_t size = place_trim(path);
+    if (size >= sizeof(root))
+        return err_set(e, ERR_INVALID, "the path is too long");
+    memcpy(root, path, size);
+    root[size] = '\0';
     bool is_inside = root[1] == '\0' || ends_with(path, "/.");
     char *const roots[] = { root, NULL };
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_XDEV, NULL);
@@ -228,11 +215,11 @@ static enum err get_tree(const char *path, struct error *e)
     enum err rc = ERR_OK;
     if (archive_write_set_format_gnutar(out) != ARCHIVE_OK ||
         archive_write_open_fd(out, STDOUT_FILENO) != ARCHIVE_OK)
-        rc = archive_failed(out, e);
+        rc = archive_failed(out, ERR_IO, "write the stream", e);
     if (rc == ERR_OK)
         rc = walk(out, path, e);
     if (rc == ERR_OK && archive_write_close(out) != ARCHIVE_OK)
-        rc = archive_failed(out, e);
+        rc = archive_failed(out, ERR_IO, "write the stream", e);
     if (rc != ERR_OK)
         (void)archive_write_fail(out); /* no end mark: the reader sees that it is not whole */
     (void)archive_write_free(out);
@@ -251,73 +238,20 @@ static enum err take_bytes(struct archive *in, struct archive *disk, struct erro
         if (rc == ARCHIVE_EOF)
             return ERR_OK;
         if (rc < ARCHIVE_WARN)
-            return archive_failed(in, e);
+            return archive_failed(in, ERR_IO, "read the stream", e);
         if (archive_write_data_block(disk, bytes, size, offset) < ARCHIVE_WARN)
-            return archive_failed(disk, e);
+            return archive_failed(disk, ERR_IO, "write the files", e);
     }
-}
-
-/* Where a stream goes. */
-struct place {
-    char path[PATH_MAX];
-    const char *base; /* its last part; NULL: `path` is a directory and we are in it */
-    bool wants_dir;   /* it was given with a slash at its end */
-    bool is_file;     /* something that is no directory is there */
-    bool is_begun;    /* the first entry has been looked at */
-};
-
-static enum err place_find(const char *path, struct place *out, struct error *e)
-{
-    struct stat st;
-    path_trim(path, out->path);
-    out->wants_dir = ends_with(path, "/");
-    bool is_there = stat(out->path, &st) == 0;
-    if (is_there && S_ISDIR(st.st_mode))
-        return chdir(out->path) == 0 ? ERR_OK : err_errno(e, "enter %s", out->path);
-    out->is_file = is_there;
-    char parent[PATH_MAX];
-    char *slash = strrchr(out->path, '/');
-    (void)snprintf(parent, sizeof(parent), "%.*s", (int)(slash - out->path), out->path);
-    out->base = slash + 1;
-    if (chdir(parent[0] != '\0' ? parent : "/") != 0)
-        return err_errno(e, "the directory %s", parent);
-    return ERR_OK;
-}
-
-/* With the first entry it is known whether it has a name of its own. */
-static enum err place_begin(struct place *place, const char *name, bool is_dir, struct error *e)
-{
-    bool is_inside = strcmp(name, ".") == 0 || strncmp(name, "./", 2) == 0;
-    place->is_begun = true;
-    if (place->base == NULL)
-        return ERR_OK;
-    if ((place->is_file && (is_inside || is_dir)) || (place->wants_dir && !is_dir))
-        return err_set(e, ERR_CONFLICT, "%s is no directory", place->path);
-    if (!is_inside)
-        return ERR_OK;
-    if (mkdir(place->base, 0755) != 0 || chdir(place->base) != 0)
-        return err_errno(e, "make %s", place->path);
-    place->base = NULL;
-    return ERR_OK;
 }
 
 static enum err place_entry(struct place *place, struct archive_entry *entry, struct error *e)
 {
-    char name[PATH_MAX];
+    const char *name = NULL;
     const char *given = archive_entry_pathname(entry);
-    if (given == NULL || given[0] == '\0')
-        return err_set(e, ERR_INVALID, "an entry has no name");
-    enum err rc = ERR_OK;
-    if (!place->is_begun)
-        rc = place_begin(place, given, archive_entry_filetype(entry) == AE_IFDIR, e);
-    if (rc != ERR_OK || place->base == NULL)
-        return rc;
-    const char *rest = strchr(given, '/');
-    int length = snprintf(name, sizeof(name), "%s%s", place->base, rest != NULL ? rest : "");
-    if (length >= (int)sizeof(name))
-        return err_set(e, ERR_LIMIT, "%s: the path is too long", place->base);
-    archive_entry_copy_pathname(entry, name);
-    return ERR_OK;
+    enum err rc = place_name(place, given, archive_entry_filetype(entry) == AE_IFDIR, &name, e);
+    if (rc == ERR_OK && name != given)
+        archive_entry_copy_pathname(entry, name);
+    return rc;
 }
 
 static enum err take_entry(struct archive *in, struct archive *disk, struct archive_entry *entry,
@@ -330,10 +264,10 @@ static enum err take_entry(struct archive *in, struct archive *disk, struct arch
                        archive_entry_pathname(entry));
     archive_entry_set_perm(entry, archive_entry_perm(entry) & 0777); /* no setuid, no setgid */
     if (archive_write_header(disk, entry) < ARCHIVE_WARN)
-        return archive_failed(disk, e);
+        return archive_failed(disk, ERR_IO, "write the files", e);
     enum err rc = take_bytes(in, disk, e);
     if (rc == ERR_OK && archive_write_finish_entry(disk) < ARCHIVE_WARN)
-        rc = archive_failed(disk, e);
+        rc = archive_failed(disk, ERR_IO, "write the files", e);
     return rc;
 }
 
@@ -346,7 +280,7 @@ static enum err take_all(struct archive *in, struct archive *disk, struct place 
         if (rc == ARCHIVE_EOF)
             return ERR_OK;
         if (rc < ARCHIVE_WARN)
-            return archive_failed(in, e);
+            return archive_failed(in, ERR_IO, "read the stream", e);
         enum err taken = place_entry(place, entry, e);
         if (taken == ERR_OK)
             taken = take_entry(in, disk, entry, e);
@@ -357,7 +291,7 @@ static enum err take_all(struct archive *in, struct archive *disk, struct place 
 
 static enum err put_tree(const char *path, struct error *e)
 {
-    struct place place = { .path = "" };
+    struct place place;
     enum err rc = place_find(path, &place, e);
     if (rc != ERR_OK)
         return rc;
@@ -368,9 +302,9 @@ static enum err put_tree(const char *path, struct error *e)
                 ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS;
     if (archive_read_support_format_tar(in) < ARCHIVE_WARN ||
         archive_read_open_fd(in, STDIN_FILENO, BLOCK) != ARCHIVE_OK)
-        rc = archive_failed(in, e);
+        rc = archive_failed(in, ERR_IO, "read the stream", e);
     if (rc == ERR_OK && archive_write_disk_set_options(disk, flags) != ARCHIVE_OK)
-        rc = archive_failed(disk, e);
+        rc = archive_failed(disk, ERR_IO, "write the files", e);
     if (rc == ERR_OK)
         rc = take_all(in, disk, &place, e);
     if (archive_write_free(disk) != ARCHIVE_OK && rc == ERR_OK)

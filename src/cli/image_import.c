@@ -2,7 +2,6 @@
  * image_import.c - a directory, a tarball, an OCI layout or archive becomes one OCI archive (a tar
  * of a layout, https://github.com/opencontainers/image-spec) and is uploaded.
  */
-#include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,6 +15,7 @@
 #include "cli/blob.h"
 #include "cli/special.h"
 #include "cli/tree.h"
+#include "os/archive.h"
 #include "os/fd.h"
 
 enum { BLOCK = 64 * 1024, LOOK_ENTRIES = 64 };
@@ -27,12 +27,6 @@ struct layer {
     int64_t size_bytes;
     const char *media_type;
 };
-
-static enum err archive_error(struct archive *archive, struct error *e)
-{
-    const char *why = archive_error_string(archive);
-    return err_set(e, ERR_INVALID, "the archive cannot be read: %s", why != NULL ? why : "?");
-}
 
 /* Does the tar begin like an OCI layout? */
 static bool is_oci_archive(const char *path)
@@ -70,11 +64,11 @@ static enum err layer_diff_id(struct layer *layer, const char *path, struct erro
     enum err rc = ERR_OK;
     if (archive_read_open_filename(archive, path, BLOCK) != ARCHIVE_OK ||
         archive_read_next_header(archive, &entry) != ARCHIVE_OK)
-        rc = archive_error(archive, e);
+        rc = archive_failed(archive, ERR_INVALID, "the archive cannot be read", e);
     for (la_ssize_t got = 1; rc == ERR_OK && got != 0;) {
         got = archive_read_data(archive, block, sizeof(block));
         if (got < 0)
-            rc = archive_error(archive, e);
+            rc = archive_failed(archive, ERR_INVALID, "the archive cannot be read", e);
         else
             (void)crypto_hash_sha256_update(&hash, (const unsigned char *)block, (size_t)got);
     }
@@ -133,7 +127,7 @@ static enum err check_tar(const char *path, struct error *e)
     if (rc == ERR_OK && count == 0)
         rc = wanted(e, path, got == ARCHIVE_EOF ? "it is empty" : "it is no tar");
     else if (rc == ERR_OK && got != ARCHIVE_EOF)
-        rc = archive_error(archive, e);
+        rc = archive_failed(archive, ERR_INVALID, "the archive cannot be read", e);
     (void)archive_read_free(archive);
     return rc;
 }
@@ -195,7 +189,7 @@ static enum err bytes_add(struct archive *archive, const char *name, struct str 
     header_add(archive, name, (int64_t)bytes.size);
     return archive_write_data(archive, bytes.data, bytes.size) == (la_ssize_t)bytes.size
                ? ERR_OK
-               : archive_error(archive, e);
+               : archive_failed(archive, ERR_INVALID, "the archive cannot be read", e);
 }
 
 static enum err layer_add(struct archive *archive, const struct layer *layer, struct error *e)
@@ -209,7 +203,7 @@ static enum err layer_add(struct archive *archive, const struct layer *layer, st
         if (got <= 0)
             return err_errno(e, "read");
         if (archive_write_data(archive, block, (size_t)got) != (la_ssize_t)got)
-            return archive_error(archive, e);
+            return archive_failed(archive, ERR_INVALID, "the archive cannot be read", e);
         at += got;
     }
     return ERR_OK;
@@ -269,13 +263,13 @@ static enum err layer_wrap(const struct layer *layer, int *out, struct error *e)
     struct archive *archive = archive_write_new();
     (void)archive_write_set_format_pax_restricted(archive);
     if (archive_write_open_fd(archive, *out) != ARCHIVE_OK)
-        rc = archive_error(archive, e);
+        rc = archive_failed(archive, ERR_INVALID, "the archive cannot be read", e);
     if (rc == ERR_OK)
         rc = texts_add(archive, layer, e);
     if (rc == ERR_OK)
         rc = layer_add(archive, layer, e);
     if (rc == ERR_OK && archive_write_close(archive) != ARCHIVE_OK)
-        rc = archive_error(archive, e);
+        rc = archive_failed(archive, ERR_INVALID, "the archive cannot be read", e);
     (void)archive_write_free(archive);
     return rc;
 }

@@ -1,6 +1,5 @@
 #include "cli/tree.h"
 
-#include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
 #include <errno.h>
@@ -14,8 +13,10 @@
 
 #include "cli/ignore.h"
 #include "cli/safe.h"
+#include "os/archive.h"
 #include "os/fd.h"
 #include "os/file.h"
+#include "os/place.h"
 
 enum { DEPTH_MAX = 64, BLOCK = 64 * 1024, IGNORE_BYTES_MAX = 1024 * 1024, PATH_BYTES = 4096 };
 
@@ -25,12 +26,6 @@ struct writer {
     struct ignore ignore;
     unsigned depth;
 };
-
-static enum err archive_error(struct archive *archive, struct error *e)
-{
-    const char *why = archive_error_string(archive);
-    return err_set(e, ERR_IO, "tar: %s", why != NULL ? why : "unknown error");
-}
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -44,7 +39,7 @@ static enum err write_content(struct archive *archive, int fd, struct error *e)
         if (got == 0)
             return ERR_OK;
         if (archive_write_data(archive, block, (size_t)got) < 0)
-            return archive_error(archive, e);
+            return archive_failed(archive, ERR_IO, "tar", e);
     }
 }
 
@@ -81,7 +76,7 @@ static enum err write_entry(struct writer *writer, int dir_fd, const char *file,
     bool is_good = archive_write_header(writer->archive, entry) == ARCHIVE_OK;
     archive_entry_free(entry);
     if (!is_good)
-        return archive_error(writer->archive, e);
+        return archive_failed(writer->archive, ERR_IO, "tar", e);
     return fd >= 0 ? write_content(writer->archive, fd, e) : ERR_OK;
 }
 
@@ -162,7 +157,7 @@ enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore
     (void)archive_write_set_bytes_per_block(writer.archive, BLOCK);
     enum err rc = archive_write_open_fd(writer.archive, fd) == ARCHIVE_OK
                       ? ERR_OK
-                      : archive_error(writer.archive, e);
+                      : archive_failed(writer.archive, ERR_IO, "tar", e);
     AUTO(fd) int top = open(path, O_RDONLY | O_CLOEXEC);
     if (rc == ERR_OK && (top < 0 || fstat(top, &info) != 0))
         rc = err_errno(e, "%s", path);
@@ -172,7 +167,7 @@ enum err tree_write(int fd, const char *path, const char *name, enum tree_ignore
     if (rc == ERR_OK && is_dir)
         rc = write_dir(&writer, top, name, e);
     if (rc == ERR_OK && archive_write_close(writer.archive) != ARCHIVE_OK)
-        rc = archive_error(writer.archive, e);
+        rc = archive_failed(writer.archive, ERR_IO, "tar", e);
     (void)archive_write_free(writer.archive);
     ignore_done(&writer.ignore);
     return rc;
@@ -210,91 +205,28 @@ static enum err read_entry(struct archive *in, struct archive_entry *entry, stru
     size_t size = 0;
     la_int64_t offset = 0;
     if (archive_write_header(out, entry) < ARCHIVE_WARN)
-        return archive_error(out, e);
+        return archive_failed(out, ERR_IO, "tar", e);
     while (archive_entry_size(entry) > 0) {
         int got = archive_read_data_block(in, &block, &size, &offset);
         if (got == ARCHIVE_EOF)
             break;
         if (got < ARCHIVE_WARN)
-            return archive_error(in, e);
+            return archive_failed(in, ERR_IO, "tar", e);
         if (archive_write_data_block(out, block, size, offset) < ARCHIVE_WARN)
-            return archive_error(out, e);
+            return archive_failed(out, ERR_IO, "tar", e);
     }
-    return archive_write_finish_entry(out) < ARCHIVE_WARN ? archive_error(out, e) : ERR_OK;
-}
-
-/* Where a stream goes, as with `cp -r`: a name goes into a directory that is there, and
- * else becomes the last part of the path. A stream that begins with "." has what is
- * inside a directory. */
-struct place {
-    char path[PATH_BYTES];
-    const char *base; /* its last part; NULL: it is a directory and we are in it */
-    bool wants_dir;   /* it was given with a slash at its end */
-    bool is_file;     /* something that is no directory is there */
-    bool is_begun;    /* the first entry has been looked at */
-};
-
-/* We are a process of our own: names are relative to where it is. */
-static enum err place_find(const char *path, struct place *out, struct error *e)
-{
-    struct stat info;
-    size_t size = strlen(path);
-    if (size == 0 || size >= sizeof(out->path))
-        return err_set(e, ERR_INVALID, "\"%s\" is no path", path);
-    out->wants_dir = path[size - 1] == '/';
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    memcpy(out->path, path, size);
-    bool is_there = stat(out->path, &info) == 0;
-    if (is_there && S_ISDIR(info.st_mode))
-        return chdir(out->path) == 0 ? ERR_OK : err_errno(e, "%s", out->path);
-    out->is_file = is_there;
-    char *slash = strrchr(out->path, '/');
-    out->base = slash != NULL ? slash + 1 : out->path;
-    if (slash == NULL)
-        return ERR_OK;
-    char parent[PATH_BYTES];
-    (void)snprintf(parent, sizeof(parent), "%.*s", MAX_OF((int)(slash - out->path), 1), out->path);
-    return chdir(parent) == 0 ? ERR_OK : err_errno(e, "%s", parent);
-}
-
-/* With the first entry it is known whether it has a name of its own. */
-static enum err place_begin(struct place *place, const char *name, bool is_dir, struct error *e)
-{
-    bool is_inside = strcmp(name, ".") == 0 || strncmp(name, "./", 2) == 0;
-    place->is_begun = true;
-    if (place->base == NULL)
-        return ERR_OK;
-    if ((place->is_file && (is_inside || is_dir)) || (place->wants_dir && !is_dir))
-        return err_set(e, ERR_CONFLICT, "%s is no directory", place->path);
-    if (!is_inside)
-        return ERR_OK;
-    if (mkdir(place->base, 0777) != 0 || chdir(place->base) != 0)
-        return err_errno(e, "%s", place->path);
-    place->base = NULL;
-    return ERR_OK;
+    return archive_write_finish_entry(out) < ARCHIVE_WARN ? archive_failed(out, ERR_IO, "tar", e)
+                                                          : ERR_OK;
 }
 
 static enum err place_entry(struct place *place, struct archive_entry *entry, struct error *e)
 {
-    char name[PATH_BYTES];
+    const char *name = NULL;
     const char *given = archive_entry_pathname(entry);
-    if (given == NULL || given[0] == '\0')
-        return err_set(e, ERR_INVALID, "an entry has no name");
-    enum err rc = ERR_OK;
-    if (!place->is_begun)
-        rc = place_begin(place, given, archive_entry_filetype(entry) == AE_IFDIR, e);
-    if (rc != ERR_OK || place->base == NULL)
-        return rc;
-    const char *rest = strchr(given, '/');
-    /* What leaves or begins elsewhere is refused under its own name, when it is written. */
-    if (given[0] == '/' || strcmp(given, "..") == 0 || strncmp(given, "../", 3) == 0)
-        return ERR_OK;
-    int length = snprintf(name, sizeof(name), "%s%s", place->base, rest != NULL ? rest : "");
-    if (length >= (int)sizeof(name))
-        return err_set(e, ERR_LIMIT, "%s: the path is too long", place->base);
-    archive_entry_copy_pathname(entry, name);
-    return ERR_OK;
+    enum err rc = place_name(place, given, archive_entry_filetype(entry) == AE_IFDIR, &name, e);
+    if (rc == ERR_OK && name != given)
+        archive_entry_copy_pathname(entry, name);
+    return rc;
 }
 
 /* The next entry that is wanted; those that are not are counted, and named when asked for. */
@@ -308,7 +240,7 @@ static enum err next_entry(struct archive *in, bool is_verbose, size_t *skipped,
             return ERR_OK;
         }
         if (got < ARCHIVE_WARN)
-            return archive_error(in, e);
+            return archive_failed(in, ERR_IO, "tar", e);
         if (is_wanted(*out))
             return ERR_OK;
         ++*skipped;
@@ -345,7 +277,7 @@ static enum err read_entries(struct archive *in, struct archive *out, struct pla
 
 static enum err tree_read(int fd, const char *path, enum tree_words words, struct error *e)
 {
-    struct place place = { .path = "" };
+    struct place place;
     enum err rc = place_find(path, &place, e);
     if (rc != ERR_OK)
         return rc;
@@ -357,9 +289,9 @@ static enum err tree_read(int fd, const char *path, enum tree_words words, struc
         out, ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_SECURE_NODOTDOT |
                  ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS);
     rc = archive_read_open_fd(in, fd, BLOCK) == ARCHIVE_OK ? read_entries(in, out, &place, words, e)
-                                                           : archive_error(in, e);
+                                                           : archive_failed(in, ERR_IO, "tar", e);
     if (rc == ERR_OK && archive_write_close(out) != ARCHIVE_OK)
-        rc = archive_error(out, e);
+        rc = archive_failed(out, ERR_IO, "tar", e);
     (void)archive_read_free(in);
     (void)archive_write_free(out);
     return rc;

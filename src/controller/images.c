@@ -1,11 +1,11 @@
 #include "controller/images.h"
 
-#include <archive.h>
 #include <archive_entry.h>
 #include <sodium.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "os/archive.h"
 #include "os/file.h"
 #include "wire/json_read.h"
 
@@ -147,13 +147,6 @@ void images_forget(struct images *images, const struct state *state, const struc
 }
 
 /* ---- reading an archive -------------------------------------------------------------------- */
-
-static void archive_release(struct archive *archive)
-{
-    if (archive != NULL)
-        (void)archive_read_free(archive);
-}
-DEFINE_CLEANUP(archive, struct archive *, archive_release)
 
 static enum err archive_take(struct archive *archive, struct buf *out, struct error *e)
 {
