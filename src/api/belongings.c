@@ -478,17 +478,6 @@ enum err set_credential(struct call *c, struct error *e)
     return rc;
 }
 
-static const struct credential *credential_of(const struct call *c, struct id tenant,
-                                              struct str registry)
-{
-    const struct credential *found = call_state(c)->first_credential;
-
-    while (found != NULL &&
-           !(id_eq(found->r.tenant, tenant) && str_eq(found->r.registry, registry)))
-        found = found->next;
-    return found;
-}
-
 enum err finish_credential(struct call *c, struct error *e)
 {
     const struct credential_spec *spec = &c->before->command.credential_set;
@@ -498,7 +487,7 @@ enum err finish_credential(struct call *c, struct error *e)
 
     if (spec->tenant.size > 0 && call_tenant(c, spec->tenant, &tenant, NULL) == ERR_OK)
         owner = tenant->r.id;
-    const struct credential *credential = credential_of(c, owner, spec->registry);
+    const struct credential *credential = state_credential_at(call_state(c), owner, spec->registry);
     if (credential == NULL)
         return call_not_found("credential", spec->registry, e);
     credential_view_fill(&view, call_state(c), credential);

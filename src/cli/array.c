@@ -19,12 +19,6 @@ const struct cli_column array_explain_columns[] = {
 };
 const size_t array_explain_column_count = COUNT_OF(array_explain_columns);
 
-static const char *text_of(const json_t *object, const char *field)
-{
-    const char *text = json_string_value(json_object_get(object, field));
-    return text != NULL ? text : "";
-}
-
 static int by_index(const void *a, const void *b)
 {
     const json_t *const *one = a;
@@ -70,8 +64,8 @@ enum err array_elements(struct cli *cli, struct str id, enum array_depth depth, 
             return rc;
         for (size_t i = 0; i < json_array_size(items); i++) {
             json_t *item = json_array_get(items, i);
-            if (json_object_get(by_id, text_of(item, "id")) == NULL)
-                (void)json_object_set(by_id, text_of(item, "id"), item);
+            if (json_object_get(by_id, cli_text(item, "id")) == NULL)
+                (void)json_object_set(by_id, cli_text(item, "id"), item);
         }
     }
     if (json_object_size(by_id) == 0 && depth == ARRAY_WHOLE)
@@ -83,7 +77,7 @@ enum err array_elements(struct cli *cli, struct str id, enum array_depth depth, 
 /* "train.3" is an element of "train". */
 static json_t *name_of_all(const json_t *element)
 {
-    const char *name = text_of(element, "name");
+    const char *name = cli_text(element, "name");
     const char *dot = strrchr(name, '.');
     return json_stringn(name, dot != NULL ? (size_t)(dot - name) : strlen(name));
 }
@@ -92,7 +86,7 @@ static json_t *states_of(const json_t *elements)
 {
     json_t *states = json_object();
     for (size_t i = 0; i < json_array_size(elements); i++) {
-        const char *state = text_of(json_array_get(elements, i), "state");
+        const char *state = cli_text(json_array_get(elements, i), "state");
         json_int_t before = json_integer_value(json_object_get(states, state));
         (void)json_object_set_new(states, state, json_integer(before + 1));
     }
@@ -109,8 +103,8 @@ enum err array_summary(struct cli *cli, struct str id, json_t **out, struct erro
     json_t *summary = json_object();
     (void)json_object_set_new(summary, "array", json_stringn(id.data, id.size));
     (void)json_object_set_new(summary, "name", name_of_all(first));
-    (void)json_object_set_new(summary, "project", json_string(text_of(first, "project")));
-    (void)json_object_set_new(summary, "user", json_string(text_of(first, "user")));
+    (void)json_object_set_new(summary, "project", json_string(cli_text(first, "project")));
+    (void)json_object_set_new(summary, "user", json_string(cli_text(first, "user")));
     (void)json_object_set_new(summary, "elements",
                               json_integer((json_int_t)json_array_size(elements)));
     (void)json_object_set_new(summary, "states", states_of(elements));
@@ -148,7 +142,7 @@ enum err array_count_for(struct cli *cli, struct str id, const char *verb, json_
         return rc;
     *count = 0;
     for (size_t i = 0; i < json_array_size(elements); i++)
-        *count += acts_on(verb, text_of(json_array_get(elements, i), "state"));
+        *count += acts_on(verb, cli_text(json_array_get(elements, i), "state"));
     return ERR_OK;
 }
 
@@ -156,16 +150,16 @@ static json_t *row_for(json_t *rows, const json_t *element)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
-        if (strcmp(text_of(row, "state"), text_of(element, "state")) == 0 &&
-            strcmp(text_of(row, "cause"), text_of(element, "cause")) == 0)
+        if (strcmp(cli_text(row, "state"), cli_text(element, "state")) == 0 &&
+            strcmp(cli_text(row, "cause"), cli_text(element, "cause")) == 0)
             return row;
     }
     json_t *row = json_object();
     (void)json_array_append_new(rows, row);
-    (void)json_object_set_new(row, "state", json_string(text_of(element, "state")));
-    (void)json_object_set_new(row, "cause", json_string(text_of(element, "cause")));
-    (void)json_object_set_new(row, "detail", json_string(text_of(element, "detail")));
-    (void)json_object_set_new(row, "first", json_string(text_of(element, "id")));
+    (void)json_object_set_new(row, "state", json_string(cli_text(element, "state")));
+    (void)json_object_set_new(row, "cause", json_string(cli_text(element, "cause")));
+    (void)json_object_set_new(row, "detail", json_string(cli_text(element, "detail")));
+    (void)json_object_set_new(row, "first", json_string(cli_text(element, "id")));
     return row;
 }
 

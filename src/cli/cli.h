@@ -185,6 +185,8 @@ void cli_print(const struct cli *cli, const json_t *value, const struct cli_colu
                size_t column_count);
 /* Follows "a.b.c". NULL: absent. */
 const json_t *cli_field(const json_t *object, const char *path);
+/* A field that is a text; "" where there is none. */
+const char *cli_text(const json_t *object, const char *field);
 /* JSON that also a terminal can be shown; flags of jansson. */
 void cli_add_json(struct buf *out, const json_t *value, size_t flags);
 

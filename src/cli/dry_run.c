@@ -25,11 +25,6 @@ static void row_add(json_t *rows, const char *object, const char *would, struct 
     (void)json_array_append_new(rows, row);
 }
 
-static const char *text_of(const json_t *object, const char *field)
-{
-    return json_string_value(json_object_get(object, field));
-}
-
 /* What tells a person that it is the right one. */
 static void detail_add(struct buf *out, const json_t *object)
 {
@@ -54,8 +49,8 @@ static void detail_add(struct buf *out, const json_t *object)
 
 static bool has_ended(const json_t *workload)
 {
-    const char *state = text_of(workload, "state");
-    return state != NULL && cli_state_is_final(state);
+    const char *state = cli_text(workload, "state");
+    return cli_state_is_final(state);
 }
 
 static enum err plan_array(struct cli *cli, struct str id, json_t *rows, struct error *e)
@@ -121,12 +116,12 @@ static enum err plan_work_on(struct cli *cli, const char *node, json_t *rows, st
         return rc;
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *allocation = json_array_get(items, i);
-        const char *workload = text_of(allocation, "workload");
-        const char *project = text_of(allocation, "project");
+        const char *workload = cli_text(allocation, "workload");
+        const char *project = cli_text(allocation, "project");
         json_int_t rank = json_integer_value(json_object_get(allocation, "rank"));
-        const char *detail = arena_format(&cli->arena, "member %lld, of %s", (long long)rank,
-                                          project != NULL ? project : "?");
-        row_add(rows, workload != NULL ? workload : "?", work_would(cli), str_of(detail));
+        const char *detail =
+            arena_format(&cli->arena, "member %lld, of %s", (long long)rank, project);
+        row_add(rows, workload, work_would(cli), str_of(detail));
     }
     return ERR_OK;
 }
@@ -140,15 +135,15 @@ static enum err plan_volumes_on(struct cli *cli, const char *node, json_t *rows,
     enum err rc = cli_list(cli, "/v1/volumes?limit=1000", &items, e);
     for (size_t i = 0; i < json_array_size(items) && rc == ERR_OK; i++) {
         const json_t *volume = json_array_get(items, i);
-        const char *where = text_of(volume, "node");
-        const char *name = text_of(volume, "name");
-        const char *tenant = text_of(volume, "tenant");
-        if (where == NULL || strcmp(where, node) != 0)
+        const char *where = cli_text(volume, "node");
+        const char *name = cli_text(volume, "name");
+        const char *tenant = cli_text(volume, "tenant");
+        if (strcmp(where, node) != 0)
             continue;
-        row_add(rows, arena_format(&cli->arena, "volume %s", name != NULL ? name : "?"),
+        row_add(rows, arena_format(&cli->arena, "volume %s", name),
                 cli_has(cli, "force") ? "begin empty elsewhere"
                                       : "be in the way: --force is needed",
-                str_of(arena_format(&cli->arena, "of %s", tenant != NULL ? tenant : "?")));
+                str_of(arena_format(&cli->arena, "of %s", tenant)));
     }
     return rc;
 }

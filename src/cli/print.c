@@ -22,6 +22,12 @@ const json_t *cli_field(const json_t *object, const char *path)
     return object;
 }
 
+const char *cli_text(const json_t *object, const char *field)
+{
+    const char *text = json_string_value(json_object_get(object, field));
+    return text != NULL ? text : "";
+}
+
 /* ---- cells ----------------------------------------------------------------------------------- */
 
 /* 1500 -> "1.5", 2000 -> "2", -1 -> "-" */

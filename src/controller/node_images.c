@@ -34,17 +34,6 @@ static const struct image *image_of(const struct state *state, const struct dige
     return NULL;
 }
 
-/* The login of the image's tenant at the registry its reference starts with. */
-static const struct credential *credential_of(const struct state *state, const struct image *image)
-{
-    struct str registry = registry_host(image->r.source);
-    for (const struct credential *c = state->first_credential; c != NULL; c = c->next) {
-        if (id_eq(c->r.tenant, image->r.tenant) && str_eq(c->r.registry, registry))
-            return c;
-    }
-    return NULL;
-}
-
 static bool source_blob(struct str source, struct digest *out)
 {
     static const struct str prefix = { IMAGE_BLOB_PREFIX, sizeof(IMAGE_BLOB_PREFIX) - 1 };
@@ -59,7 +48,9 @@ static void source_registry(const struct session *session, const struct image *i
                             struct image_source_message *out)
 {
     const struct nodes *nodes = session->nodes;
-    const struct credential *credential = credential_of(engine_state(nodes->o.engine), image);
+    /* The login of the image's tenant at the registry its reference starts with. */
+    const struct credential *credential = state_credential_at(
+        engine_state(nodes->o.engine), image->r.tenant, registry_host(image->r.source));
     enum reach reach = REACH_PUBLIC;
     struct error e = { 0 };
     if (registry_judge(image->r.source, &nodes->o.registries, &reach, &e) != ERR_OK) {

@@ -22,18 +22,6 @@ struct resolution {
     struct resolution *next;
 };
 
-/* The login of the image's tenant at the host of its reference. Borrowed from the state. */
-static const struct credential *credential_of(const struct state *state,
-                                              const struct api_resolve *resolve)
-{
-    struct str host = registry_host(resolve->reference);
-    for (const struct credential *c = state->first_credential; c != NULL; c = c->next) {
-        if (id_eq(c->r.tenant, resolve->tenant) && str_eq(c->r.registry, host))
-            return c;
-    }
-    return NULL;
-}
-
 static void resolution_free(struct resolution *resolution)
 {
     if (resolution->password.data != NULL)
@@ -46,7 +34,9 @@ static void resolution_free(struct resolution *resolution)
 static enum err request_fill(struct resolution *resolution, struct berthd *berthd, struct error *e)
 {
     const struct api_resolve *resolve = &resolution->exchange->result.resolve;
-    const struct credential *credential = credential_of(engine_state(berthd->engine), resolve);
+    /* The login of the image's tenant at the host of its reference. */
+    const struct credential *credential = state_credential_at(
+        engine_state(berthd->engine), resolve->tenant, registry_host(resolve->reference));
     resolution->request = (struct registry_request){
         .reference = str_c(&resolution->arena, resolve->reference),
         .work_dir = str_c(&resolution->arena, berthd->config.state_dir),

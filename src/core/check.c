@@ -12,6 +12,12 @@ enum err decide_match(const struct decision *d, uint64_t version, struct error *
                      "changed since it was read; read it again"); /* versions are not for tenants */
 }
 
+bool digest_is_none(const struct digest *digest)
+{
+    static const struct digest none;
+    return memcmp(digest, &none, sizeof(none)) == 0;
+}
+
 enum err not_found(struct error *e, const char *what, struct str name)
 {
     return err_cause(e, ERR_NOT_FOUND, CAUSE_NOT_FOUND, "there is no %s \"%.*s\"", what,

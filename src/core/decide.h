@@ -46,6 +46,8 @@ struct id decide_id(const struct decision *d, uint64_t i);
 /* Refuses when the caller saw another version than the present one. */
 enum err decide_match(const struct decision *d, uint64_t version, struct error *e) MUST_CHECK;
 
+bool digest_is_none(const struct digest *digest);
+
 /* Returns ERR_NOT_FOUND, with "there is no `what` NAME" as its text. */
 enum err not_found(struct error *e, const char *what, struct str name);
 

@@ -7,12 +7,6 @@ enum { IMAGES_OF_TENANT_MAX = 10000, CREDENTIALS_OF_TENANT_MAX = 100 };
 
 static const struct id no_tenant;
 
-static bool digest_is_none(const struct digest *digest)
-{
-    static const struct digest none;
-    return memcmp(digest, &none, sizeof(none)) == 0;
-}
-
 /* The image of exactly that owner. */
 static const struct image *image_of(const struct state *state, struct id tenant, struct str name)
 {

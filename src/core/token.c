@@ -5,12 +5,6 @@
 
 enum { JOIN_EXPIRES_S = 3600, EXPIRES_MAX_S = 10 * 366 * 24 * 3600, TOKENS_OF_TENANT_MAX = 10000 };
 
-static bool digest_is_none(const struct digest *digest)
-{
-    static const struct digest none;
-    return memcmp(digest, &none, sizeof(none)) == 0;
-}
-
 static enum err token_fields(const struct decision *d, struct token_record *next, struct error *e)
 {
     const struct token_spec *spec = &d->command->token_create;

@@ -2,10 +2,10 @@
 
 #include <assert.h>
 
+#include "base/wide.h"
+
 /* A charge of 1,000 milli for 3,600,000 ms costs the price. */
 #define MILLI_MS_PER_UNIT_HOUR UINT64_C(3600000000)
-
-__extension__ typedef unsigned __int128 u128;
 
 /*
  * Three factors of 63 bits need 189. Hence the division comes first, with its remainder: with
@@ -18,16 +18,16 @@ int64_t ledger_amount(int64_t duration_ms, int64_t charge_milli, int64_t price_m
     assert(charge_milli >= 0);
     assert(price_micros_per_hour >= 0);
 
-    u128 price = (uint64_t)price_micros_per_hour;
-    u128 use = (u128)(uint64_t)duration_ms * (uint64_t)charge_milli;
-    u128 whole = use / MILLI_MS_PER_UNIT_HOUR;
-    u128 rest = use % MILLI_MS_PER_UNIT_HOUR;
+    wide_unsigned price = (uint64_t)price_micros_per_hour;
+    wide_unsigned use = (wide_unsigned)(uint64_t)duration_ms * (uint64_t)charge_milli;
+    wide_unsigned whole = use / MILLI_MS_PER_UNIT_HOUR;
+    wide_unsigned rest = use % MILLI_MS_PER_UNIT_HOUR;
     if (price == 0)
         return 0;
-    if (whole > (u128)INT64_MAX / price)
+    if (whole > (wide_unsigned)INT64_MAX / price)
         return INT64_MAX;
-    u128 amount = whole * price + rest * price / MILLI_MS_PER_UNIT_HOUR;
-    return amount > (u128)INT64_MAX ? INT64_MAX : (int64_t)amount;
+    wide_unsigned amount = whole * price + rest * price / MILLI_MS_PER_UNIT_HOUR;
+    return amount > (wide_unsigned)INT64_MAX ? INT64_MAX : (int64_t)amount;
 }
 
 /* Whole milliseconds from the start of the use to `at`. */

@@ -166,6 +166,16 @@ struct credential *state_credential(const struct state *state, struct id id)
     return id_map_get(&state->credentials, id);
 }
 
+const struct credential *state_credential_at(const struct state *state, struct id tenant,
+                                             struct str registry)
+{
+    const struct credential *found = state->first_credential;
+    while (found != NULL &&
+           !(id_eq(found->r.tenant, tenant) && str_eq(found->r.registry, registry)))
+        found = found->next;
+    return found;
+}
+
 struct quota project_quota(const struct project *project, int64_t class_number)
 {
     for (size_t i = 0; i < project->r.quotas.count; i++) {

@@ -195,6 +195,9 @@ struct volume *state_volume_by_name(const struct state *state, struct id tenant,
 /* The tenant's own image of that name, else the operator's. */
 struct image *state_image_by_name(const struct state *state, struct id tenant, struct str name);
 struct credential *state_credential(const struct state *state, struct id id);
+/* The tenant's own login at that registry. */
+const struct credential *state_credential_at(const struct state *state, struct id tenant,
+                                             struct str registry);
 
 /* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
 struct quota project_quota(const struct project *project, int64_t class_number);

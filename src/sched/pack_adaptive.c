@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wide.h"
 #include "sched/pack_internal.h"
 
 enum {
@@ -239,7 +240,7 @@ static int64_t root_of(int64_t value)
 /* The root of a part of a whole, in 2^FIXED_BITS. */
 static int64_t root_of_part(int64_t part, int64_t whole)
 {
-    return root_of((int64_t)((__extension__(__int128) part << (2 * FIXED_BITS)) / whole));
+    return root_of((int64_t)(((wide)part << (2 * FIXED_BITS)) / whole));
 }
 
 static void several_make(struct adaptive *a)
@@ -284,8 +285,8 @@ static void prices_make(struct adaptive *a)
     }
     for (size_t m = 0; m < PACK_MODELS_MAX; m++) {
         /* (insisted / all) / (capacity of it / capacity), at most 1 */
-        __extension__ __int128 part = (__int128)insisted[m] * capacity;
-        __extension__ __int128 whole = (__int128)all * a->capacity[m];
+        wide part = (wide)insisted[m] * capacity;
+        wide whole = (wide)all * a->capacity[m];
         a->prices[m] = whole == 0      ? 0
                        : part >= whole ? price_most
                                        : (int64_t)(price_most * part / whole);

@@ -1,5 +1,7 @@
 #include "sched/share.h"
 
+#include "base/wide.h"
+
 /* Who takes part in one round: of one priority, with or without weights. */
 struct round {
     struct share_party *parties;
@@ -28,8 +30,6 @@ static int64_t weights_of(const struct round *round)
     }
     return sum;
 }
-
-__extension__ typedef __int128 wide;
 
 struct part {
     int64_t floor;

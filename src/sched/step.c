@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/wide.h"
 #include "sched/internal.h"
 
 struct pass {
@@ -241,8 +242,6 @@ static void take_own(struct sproject *project)
 }
 
 /* ---- whose turn it is ---------------------------------------------------------------------- */
-
-__extension__ typedef __int128 wide;
 
 /* Section 4 of the rules: share, quota, priority, how much of its share is used, age. */
 struct rank {
