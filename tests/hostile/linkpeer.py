@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 import struct
+import threading
 import time
 
 MESSAGE, OPEN, DATA, CREDIT, CLOSE, PING, PONG = range(1, 8)
@@ -26,18 +27,36 @@ def message_frames(kind, payload):
 
 
 class Peer:
-    """One connection. Every wait has a deadline; a closed connection reads as None."""
+    """One connection. Every wait has a deadline; a closed connection reads as None.
 
-    def __init__(self, box, certificate=None, timeout=10, source="127.0.0.1"):
-        context = ssl.create_default_context(cafile=box.ca)
-        context.set_alpn_protocols(["berth-link/1"])
-        if certificate is not None:
-            context.load_cert_chain(*certificate)
-        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", box.port), timeout, (source, 0)),
-                                          server_hostname="localhost")
+    It resumes the TLS session of the peer that it is `like`, which must have read something and still be kept.
+    """
+
+    def __init__(self, box, certificate=None, timeout=10, source="127.0.0.1", like=None):
+        self.context = like.context if like else ssl.create_default_context(cafile=box.ca)
+        if like is None:
+            self.context.set_alpn_protocols(["berth-link/1"])
+            if certificate is not None:
+                self.context.load_cert_chain(*certificate)
+        self.socket = self.context.wrap_socket(
+            socket.create_connection(("127.0.0.1", box.port), timeout, (source, 0)), server_hostname="localhost",
+            session=like.session if like else None)
         self.socket.settimeout(timeout)
         self.left, self.is_closed = b"", False
         self.inbox = []
+
+    @property
+    def session(self):
+        return self.socket.session
+
+    @property
+    def is_resumed(self):
+        return self.socket.session_reused
+
+    @property
+    def refusal(self):
+        """The reason that was given, or None."""
+        return next((json.loads(text)["reason"] for kind, text in self.inbox if kind == REFUSE), None)
 
     def send(self, data):
         try:
@@ -138,13 +157,19 @@ def keep(key, text):
     return certificate, key
 
 
-def join(box, name, folder=None):
+def ask_to_join(box, name, request_text, token, protocol=(1, 1)):
+    """The connection on which it was said, which holds the answer."""
+    peer = Peer(box)
+    peer.say(JOIN, {"protocol_min": protocol[0], "protocol_max": protocol[1], "token": token, "name": name,
+                    "request": request_text, "agent_version": "0", "wall_ns": 1})
+    return peer, peer.wait(JOINED)
+
+
+def join(box, name, folder=None, token=None):
     """A node that is only an identity: (id, certificate files)."""
     key, text = request(box, folder or name)
-    peer = Peer(box)
-    peer.say(JOIN, {"protocol_min": 1, "protocol_max": 1, "token": box.cli("node", "join-token", "-q").stdout.decode().strip(),
-                    "name": name, "request": text, "agent_version": "0", "wall_ns": 1})
-    answer = peer.wait(JOINED)
+    token = token or box.cli("node", "join-token", "-q").stdout.decode().strip()
+    peer, answer = ask_to_join(box, name, text, token)
     if answer is None:
         raise RuntimeError("join: %r" % peer.inbox)
     joined = json.loads(answer)
@@ -160,7 +185,38 @@ def renew(peer, box, folder):
     return keep(key, json.loads(answer)["certificate"]) if answer else b" ".join(t for _, t in peer.inbox)
 
 
-def greet(box, certificate, node, **more):
-    peer = Peer(box, certificate)
+def greet(box, certificate, node, like=None, **more):
+    peer = Peer(box, certificate, like=like)
     peer.say(HELLO, {"protocol_min": 1, "protocol_max": 1, "node": node, "boot_id": "b", "agent_version": "0", **more})
     return peer, peer.wait(WELCOME)
+
+
+class Refuser:
+    """Takes the place of a controller that is down, and refuses whoever says something."""
+
+    def __init__(self, box, reason, detail):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*(os.path.join(box.state, "server." + end) for end in ("pem", "key")))
+        context.set_alpn_protocols(["berth-link/1"])
+        self.answer = message_frames(REFUSE, json.dumps({"reason": reason, "detail": detail}).encode())
+        self.context, self.said, self.is_over = context, [], False
+        self.listener = socket.create_server(("127.0.0.1", box.port))
+        self.listener.settimeout(0.1)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while not self.is_over:
+            with contextlib.suppress(OSError):
+                plain, _ = self.listener.accept()
+                plain.settimeout(5)
+                with plain, self.context.wrap_socket(plain, server_side=True) as peer:
+                    self.said.append((time.monotonic(), struct.unpack(">H", peer.recv(65536)[12:14])[0]))
+                    peer.sendall(self.answer)
+                    while peer.recv(65536):
+                        pass
+
+    def close(self):
+        self.is_over = True
+        self.thread.join(10)
+        self.listener.close()
