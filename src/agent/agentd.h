@@ -89,7 +89,8 @@ struct attempt {
     bool is_begun;       /* its shim has signed for it: something may run */
     struct mono shim_at; /* since when `shim` works, and when it was asked to stop; monotonic */
     struct mono stop_at;
-    struct mono ended_at; /* boot clock */
+    struct mono stopping_at; /* since when it is being stopped, for whatever reason; monotonic */
+    struct mono ended_at;    /* boot clock */
 };
 
 /* What is beside each grant of the newest set. */

@@ -79,6 +79,8 @@ static void set_state(struct agentd *agentd, struct attempt *attempt, enum rec_s
 {
     if (attempt->state == state && state != REC_EXITED)
         return;
+    if (state == REC_STOPPING)
+        attempt->stopping_at = clock_monotonic();
     attempt->state = state;
     attempt->is_changed = true;
     agentd->is_dirty = true;
@@ -484,12 +486,18 @@ static void carry_out(struct agentd *agentd, const struct rec_action *action,
     }
 }
 
+static bool is_past(struct mono since, int64_t seconds)
+{
+    return since.ns != 0 && !mono_before(clock_monotonic(), mono_add_s(since, seconds));
+}
+
 static struct rec_observed observe(const struct attempt *attempt)
 {
     return (struct rec_observed){
         .grant = &attempt->grant,
         .state = attempt->state,
         .stop_grace_s = attempt->stop_grace_s,
+        .is_stop_overdue = is_past(attempt->stopping_at, RECONCILE_OLD_WORK_WAIT_S),
         .is_log_stored = attempt->is_log_stored && attempt->is_end_told,
         .is_busy = attempt->shim.fd >= 0 || attempt->is_unsigned || attempt->is_unclean ||
                    attempt->is_unread,
@@ -553,11 +561,6 @@ void attempts_hint(struct agentd *agentd)
         if (attempt != NULL)
             (void)refresh(agentd, attempt, NULL); /* or at the next look */
     }
-}
-
-static bool is_past(struct mono since, int64_t seconds)
-{
-    return since.ns != 0 && !mono_before(clock_monotonic(), mono_add_s(since, seconds));
 }
 
 /*

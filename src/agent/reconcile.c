@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "model/cause.h"
+
 /* A grant under its key, for finding it. */
 struct keyed {
     const struct grant *grant;
@@ -21,6 +23,7 @@ struct reconciler {
     struct keyed *observed;
     struct device_use *devices;
     uint32_t starting;
+    bool has_old_work; /* of before a loss of contact, and still being stopped */
 };
 
 static int compare_keys(const void *left, const void *right)
@@ -65,12 +68,21 @@ static void use_devices(struct reconciler *r, const struct grant *grant, bool is
     }
 }
 
+/* The controller has given it up; what it does now, nobody knows. */
+static bool is_old_work(const struct rec_observed *observed, const struct grant *wanted)
+{
+    bool is_given_up =
+        wanted == NULL || (wanted->is_stop && wanted->stop_cause == CAUSE_NODE_FAILURE);
+    return is_given_up && !observed->is_stop_overdue;
+}
+
 static void look_at_live(struct reconciler *r, uint32_t index)
 {
     const struct rec_observed *observed = &r->in->observed[index];
     const struct grant *wanted = wanted_grant(r, index);
     bool is_stopping = observed->state == REC_STOPPING;
     use_devices(r, observed->grant, wanted == NULL);
+    r->has_old_work = r->has_old_work || is_old_work(observed, wanted);
     if (observed->state == REC_PREPARING)
         r->starting++;
     if (wanted == NULL && !is_stopping)
@@ -152,6 +164,8 @@ static const char *missing(const struct reconciler *r, uint32_t index)
     if (is_fence && (r->in->lease.ns == 0 ||
                      !mono_before(r->in->now, mono_add_s(r->in->lease, grant->fence_after_s))))
         return "no heartbeat was acknowledged lately, which its fence needs";
+    if (r->has_old_work)
+        return "earlier work is being stopped on this node";
     const char *device = busy_device(r, grant);
     if (device != NULL)
         return device;

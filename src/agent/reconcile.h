@@ -5,8 +5,8 @@
  * asking again leads to nothing left to do but waiting; carrying out only some of them, or being
  * killed in between, changes nothing about that. Rules, in the order of their weight:
  *
- *   1. What is there and not wanted is stopped. Nothing new starts on its devices before
- *   it is gone.
+ *   1. What is there and not wanted, or given up while the node was lost, is stopped. Nothing new
+ *      starts on the node before it is gone; once its stop is overdue, nothing on its devices.
  *   2. What is wanted to stop is stopped; a shorter grace asked later shortens the wait.
  *   3. What is wanted and not there starts, unless something named in `reason` is still missing.
  *   4. What has ended stays as it ended until it is not wanted any more and its log is stored
@@ -18,7 +18,11 @@
 #include "base/timepoint.h"
 #include "wire/grant.h"
 
-enum { RECONCILE_LOG_KEEP_S = 3600, RECONCILE_DEVICES = 1024 };
+enum {
+    RECONCILE_LOG_KEEP_S = 3600,
+    RECONCILE_DEVICES = 1024,
+    RECONCILE_OLD_WORK_WAIT_S = 120, /* well within the time that the controller gives a start */
+};
 
 /* What must be at hand before a grant can start; kept by the caller beside each grant. */
 struct rec_ready {
@@ -37,6 +41,7 @@ struct rec_observed {
     const struct grant *grant; /* as it was started; borrowed */
     enum rec_state state;
     uint32_t stop_grace_s; /* of the stop it has been told of, in REC_STOPPING */
+    bool is_stop_overdue;  /* in REC_STOPPING for OLD_WORK_WAIT_S */
     bool is_log_stored;    /* elsewhere, and its end was told */
     bool is_busy;          /* somebody still works in its directory: it cannot be removed yet */
     struct mono ended_at;

@@ -245,6 +245,14 @@ static void grant_volumes(struct grant *grant, const struct workload *workload,
     }
 }
 
+/* What was lost, a node stops before it starts anything, whatever else it was to be stopped for. */
+static enum cause stop_cause_of(const struct allocation *allocation, bool is_stop)
+{
+    if (!is_stop)
+        return CAUSE_NONE;
+    return allocation->r.state == AL_LOST ? CAUSE_NODE_FAILURE : allocation->r.stop_cause;
+}
+
 static void grant_fill(struct grant *grant, const struct allocation *allocation,
                        const struct payload *payload, const struct grant_crypto *crypto)
 {
@@ -269,7 +277,7 @@ static void grant_fill(struct grant *grant, const struct allocation *allocation,
         .time_limit_s = (uint32_t)w->time_limit_s,
         .grace_s = (uint32_t)(r->grace_s > 0 ? r->grace_s : w->grace_s),
         .is_stop = is_stop,
-        .stop_cause = is_stop ? (uint16_t)r->stop_cause : 0,
+        .stop_cause = (uint16_t)stop_cause_of(allocation, is_stop),
         .on_contact_loss = contact_loss_of(w->on_contact_loss),
         .fence_after_s = w->on_contact_loss == LOSS_FENCE ? (uint32_t)w->fence_after_s : 0,
         .payload = payload->digest,

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "agent/reconcile.h"
+#include "model/cause.h"
 #include "sample.h"
 #include "unit/test.h"
 
@@ -93,6 +94,7 @@ struct wait_case {
     void (*change)(struct grant *wanted, struct grant *other);
     bool has_other; /* running beside it */
     bool is_other_wanted;
+    bool is_other_stopping; /* for too long already */
 };
 
 static void keep_both(struct grant *wanted, struct grant *other)
@@ -132,6 +134,17 @@ static void other_tenant_apart(struct grant *wanted, struct grant *other)
     other_tenant(wanted, other);
     other->uid_base += other->uid_count;
 }
+static void given_up(struct grant *wanted, struct grant *other)
+{
+    keep_both(wanted, other);
+    other->is_stop = true;
+    other->stop_cause = CAUSE_NODE_FAILURE;
+}
+static void cancelled(struct grant *wanted, struct grant *other)
+{
+    given_up(wanted, other);
+    other->stop_cause = CAUSE_USER_CANCELLED;
+}
 static void far_device(struct grant *wanted, struct grant *other)
 {
     (void)other;
@@ -139,36 +152,48 @@ static void far_device(struct grant *wanted, struct grant *other)
 }
 
 static const struct wait_case wait_cases[] = {
-    { NULL, READY(true, true, true, false), 99999, keep_both, true, true },
+    { NULL, READY(true, true, true, false), 99999, keep_both, true, true, false },
     { "no room",
       { .again_at = { 100001 * NS_PER_S }, .why = "no room" },
       99999,
       keep_both,
       false,
-      true },
-    { "payload is missing", READY(false, true, true, false), 99999, keep_both, false, true },
-    { "image is being fetched", READY(true, false, true, false), 99999, keep_both, false, true },
-    { "upload is being fetched", READY(true, true, false, false), 99999, keep_both, false, true },
+      true,
+      false },
+    { "payload is missing", READY(false, true, true, false), 99999, keep_both, false, true, false },
+    { "image is being fetched", READY(true, false, true, false), 99999, keep_both, false, true,
+      false },
+    { "upload is being fetched", READY(true, true, false, false), 99999, keep_both, false, true,
+      false },
     { "no heartbeat was acknowledged lately, which its fence needs", READY(true, true, true, false),
-      0, keep_both, false, true },
+      0, keep_both, false, true, false },
     { "no heartbeat was acknowledged lately, which its fence needs", READY(true, true, true, false),
-      99940, keep_both, false, true },
-    { NULL, READY(true, true, true, false), 99941, keep_both, false, true },
+      99940, keep_both, false, true, false },
+    { NULL, READY(true, true, true, false), 99941, keep_both, false, true, false },
+    { "earlier work is being stopped on this node", READY(true, true, true, false), 99999,
+      same_device, true, false, false },
     { "earlier work is being stopped on its device", READY(true, true, true, false), 99999,
-      same_device, true, false },
-    { "its device is still in use", READY(true, true, true, false), 99999, same_device, true,
-      true },
-    { NULL, READY(true, true, true, false), 99999, half_devices, true, true },
+      same_device, true, false, true },
+    { "earlier work is being stopped on this node", READY(true, true, true, false), 99999,
+      keep_both, true, false, false },
+    { NULL, READY(true, true, true, false), 99999, keep_both, true, false, true },
+    { "earlier work is being stopped on this node", READY(true, true, true, false), 99999, given_up,
+      true, true, false },
+    { NULL, READY(true, true, true, false), 99999, given_up, true, true, true },
+    { NULL, READY(true, true, true, false), 99999, cancelled, true, true, false },
+    { "its device is still in use", READY(true, true, true, false), 99999, same_device, true, true,
+      false },
+    { NULL, READY(true, true, true, false), 99999, half_devices, true, true, false },
     { "earlier work is being stopped on its device", READY(true, true, true, false), 99999,
-      half_devices, true, false },
+      half_devices, true, false, true },
     { "an earlier attempt of it has not ended", READY(true, true, true, false), 99999, same_member,
-      true, false },
-    { NULL, READY(true, true, true, false), 99999, other_rank, true, true },
+      true, false, true },
+    { NULL, READY(true, true, true, false), 99999, other_rank, true, true, false },
     { "another tenant's work still uses its ids", READY(true, true, true, false), 99999,
-      other_tenant, true, false },
-    { NULL, READY(true, true, true, false), 99999, other_tenant_apart, true, false },
+      other_tenant, true, false, true },
+    { NULL, READY(true, true, true, false), 99999, other_tenant_apart, true, false, true },
     { "it names a device that this node cannot have", READY(true, true, true, false), 99999,
-      far_device, false, true },
+      far_device, false, true, false },
 };
 
 static void what_is_missing_is_named(void **state)
@@ -179,7 +204,9 @@ static void what_is_missing_is_named(void **state)
         struct grant desired[2] = { sample_grant(1), sample_grant(2) };
         c->change(&desired[0], &desired[1]);
         struct rec_ready ready[2] = { c->ready, all_ready };
-        struct rec_observed observed = { .grant = &desired[1], .state = REC_RUNNING };
+        struct rec_observed observed = { .grant = &desired[1],
+                                         .state = c->is_other_stopping ? REC_STOPPING : REC_RUNNING,
+                                         .is_stop_overdue = c->is_other_stopping };
         struct rec_input input = { true,
                                    desired,
                                    ready,
