@@ -259,6 +259,7 @@ enum ipc_end {
     IPC_END_FENCED,       /* contact was lost for fence_after_s */
     IPC_END_START_FAILED, /* `reason` says what the runtime said */
     IPC_END_LOST,         /* the node went down or the shim was killed; the exit is not known */
+    IPC_END_NO_PROGRAM, /* the image has no such program, or it cannot be executed: see `reason` */
     IPC_END_COUNT
 };
 

@@ -24,7 +24,8 @@ static enum observed_state state_of(const struct ipc_observed_entry *entry)
     case IPC_STATE_COUNT:
         break;
     }
-    return entry->end == IPC_END_START_FAILED ? OBSERVED_FAILED : OBSERVED_EXITED;
+    bool has_not_run = entry->end == IPC_END_START_FAILED || entry->end == IPC_END_NO_PROGRAM;
+    return has_not_run ? OBSERVED_FAILED : OBSERVED_EXITED;
 }
 
 static enum cause cause_of(const struct ipc_observed_entry *entry)
@@ -39,6 +40,8 @@ static enum cause cause_of(const struct ipc_observed_entry *entry)
         return CAUSE_NODE_FAILURE;
     case IPC_END_START_FAILED:
         return CAUSE_MISCONFIGURED;
+    case IPC_END_NO_PROGRAM:
+        return CAUSE_FAILED; /* its user's, who named it */
     case IPC_END_NONE:
     case IPC_END_EXIT:
     case IPC_END_STOPPED:

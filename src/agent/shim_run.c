@@ -42,10 +42,11 @@ struct shim {
     struct shim_context *context; /* borrowed */
     struct attempt_status status;
     struct logspool *spool;
-    int outputs[2]; /* read ends of stdout and stderr; -1 at their end */
-    int report_fd;  /* our end of what berth-init says; the fake runtime says nothing */
-    bool is_heard;  /* it has said that the workload runs */
-    int init_fd;    /* pidfd; -1 when reaped */
+    int outputs[2];      /* read ends of stdout and stderr; -1 at their end */
+    int report_fd;       /* our end of what berth-init says; the fake runtime says nothing */
+    bool is_heard;       /* it has said that the workload runs */
+    bool has_no_program; /* it has said that there is nothing to run */
+    int init_fd;         /* pidfd; -1 when reaped */
     int signal_fd;
     int timer_fd;
     enum stage stage;
@@ -374,6 +375,36 @@ static enum err limit_cpu(const struct shim *shim, struct error *e)
                : rc;
 }
 
+/* Why a program cannot be executed, for who named it; NULL: the reason is another. */
+static const char *program_fault(int number)
+{
+    switch (number) {
+    case ENOENT:
+        return "the image has no such program, or not the interpreter that its first line names";
+    case EACCES:
+    case EISDIR:
+        return "it is no file with permission to execute (chmod +x)";
+    case ENOEXEC:
+        return "it is neither a program for this machine nor a script that begins with #!";
+    case ENOTDIR:
+    case ELOOP:
+        return "the path leads nowhere";
+    default:
+        return NULL;
+    }
+}
+
+static enum err no_program(struct shim *shim, const struct init_report *report, struct error *e)
+{
+    const char *fault = program_fault(report->value);
+    if (fault != NULL) {
+        shim->has_no_program = true;
+        return err_set(e, ERR_NOT_FOUND, "cannot run %s: %s", report->text, fault);
+    }
+    errno = report->value;
+    return err_errno(e, "run %s", report->text);
+}
+
 static enum err take_first_word(struct shim *shim, struct error *e)
 {
     struct init_report report;
@@ -382,8 +413,7 @@ static enum err take_first_word(struct shim *shim, struct error *e)
         return ERR_OK;
     if (report.kind == INIT_FAILED) {
         report.text[sizeof(report.text) - 1] = '\0';
-        errno = report.value;
-        return err_errno(e, "run %s", report.text);
+        return no_program(shim, &report, e);
     }
     enum err rc = limit_cpu(shim, e);
     if (rc == ERR_OK)
@@ -475,7 +505,7 @@ static bool live(struct shim *shim, struct error *e)
         rc = start(shim, e);
     if (rc != ERR_OK) {
         shim->context->runtime->kill(&shim->context->work);
-        give_up(shim, IPC_END_START_FAILED, e->text);
+        give_up(shim, shim->has_no_program ? IPC_END_NO_PROGRAM : IPC_END_START_FAILED, e->text);
         return true;
     }
     if (!shim->is_heard) {

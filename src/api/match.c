@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/routes.h"
+#include "api/call.h"
+#include "api/handlers.h"
+#include "core/core.h"
 
 enum { BODY_BYTES_DEFAULT = 64 * 1024 };
 
@@ -128,6 +130,24 @@ static enum err check_query(const struct api_request *request, struct error *e)
     return ERR_OK;
 }
 
+/* Whether the command would be refused is known here, and nothing is done with it. */
+static enum err try_dry(struct call *c, struct error *e)
+{
+    bool is_dry = false;
+    struct command *command = &c->result->command;
+    struct event_list events = { 0 };
+    enum err rc = call_param_bool(c, "dry_run", &is_dry, e);
+    if (rc != ERR_OK || !is_dry || c->result->outcome != API_COMMAND)
+        return rc;
+    command->now = c->context->now;
+    command->wall = c->context->wall;
+    rc = decide(c->context->state, c->context->sched, command, c->context->arena, &events, e);
+    if (rc != ERR_OK)
+        return rc;
+    c->result->outcome = API_ANSWER;
+    return finish_none(c, e);
+}
+
 enum err api_handle(const struct api_request *request, const struct api_context *context,
                     struct api_result *result, struct error *e)
 {
@@ -138,6 +158,8 @@ enum err api_handle(const struct api_request *request, const struct api_context 
 
     if (rc == ERR_OK)
         rc = request->route->handle(&call, e);
+    if (rc == ERR_OK)
+        rc = try_dry(&call, e);
     if (rc != ERR_OK)
         buf_clear(&result->answer.body);
     return rc;

@@ -9,7 +9,7 @@ static void fill(const struct call *c, const struct node *node, struct node_view
 {
     const struct api_ops *ops = c->context->ops;
 
-    node_view_fill(view, call_state(c), node, call_arena(c));
+    node_view_fill(view, call_state(c), node, c->context->now, call_arena(c));
     if (ops->clock_skew_ms != NULL)
         view->clock_skew_ms = ops->clock_skew_ms(ops->arg, node->r.id);
 }

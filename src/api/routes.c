@@ -29,6 +29,11 @@ enum { MIB = 1024 * 1024 };
         "force", "true: although it is in use", false                                              \
     }
 
+#define DRY                                                                                        \
+    {                                                                                              \
+        "dry_run", "true: refuse what would be refused, and change nothing", false                 \
+    }
+
 static const struct param page_params[] = { PAGE, END };
 static const struct param tenant_params[] = { OF_TENANT, END };
 static const struct param tenant_page_params[] = { OF_TENANT, PAGE, END };
@@ -42,7 +47,9 @@ static const struct param node_params[] = { { "pool", "only of this pool", false
 static const struct param device_params[] = {
     { "node", "name or id", false }, { "class", "only of this class", false }, PAGE, END
 };
-static const struct param force_params[] = { FORCE, END };
+static const struct param dry_params[] = { DRY, END };
+static const struct param remove_tenant_params[] = { OF_TENANT, DRY, END };
+static const struct param force_params[] = { FORCE, DRY, END };
 static const struct param workload_params[] = {
     { "project", "path or id; with all that is below it", false },
     { "state", "one state, or several with commas", false },
@@ -162,7 +169,7 @@ const struct route routes[] = {
     CHANGE("/v1/tenants/{tenant}", PERMIT_QUOTA_WRITE, update_tenant, finish_project,
            project_spec_schema, project_view_schema, "projects",
            "Change quotas or priority of a tenant"),
-    REMOVE("/v1/tenants/{tenant}", PERMIT_TENANT_WRITE, remove_tenant, NULL, "projects",
+    REMOVE("/v1/tenants/{tenant}", PERMIT_TENANT_WRITE, remove_tenant, dry_params, "projects",
            "Remove an empty tenant"),
     LIST("/v1/projects", PERMIT_PROJECT_READ, list_projects, project_view_schema, project_params,
          "projects", "Projects, parents before children; tenants included"),
@@ -172,7 +179,7 @@ const struct route routes[] = {
         "A project by id, or by path with colons for its slashes"),
     CHANGE("/v1/projects/{project}", PERMIT_QUOTA_WRITE, update_project, finish_project,
            project_spec_schema, project_view_schema, "projects", "Change quotas or priority"),
-    REMOVE("/v1/projects/{project}", PERMIT_PROJECT_WRITE, remove_project, NULL, "projects",
+    REMOVE("/v1/projects/{project}", PERMIT_PROJECT_WRITE, remove_project, dry_params, "projects",
            "Remove an empty project"),
 
     /* what can be asked for */
@@ -182,14 +189,14 @@ const struct route routes[] = {
         class_view_schema, "catalog", "Create or change a class"),
     ONE("/v1/classes/{class}", PERMIT_CATALOG_READ, get_class, class_view_schema, "catalog",
         "A class"),
-    REMOVE("/v1/classes/{class}", PERMIT_CLASS_WRITE, remove_class, NULL, "catalog",
+    REMOVE("/v1/classes/{class}", PERMIT_CLASS_WRITE, remove_class, dry_params, "catalog",
            "Remove a class that nothing uses"),
     LIST("/v1/pools", PERMIT_CATALOG_READ, list_pools, pool_view_schema, page_params, "catalog",
          "Pools of nodes"),
     SET("/v1/pools/{pool}", PERMIT_POOL_WRITE, set_pool, finish_pool, pool_spec_schema,
         pool_view_schema, "catalog", "Create or change a pool"),
     ONE("/v1/pools/{pool}", PERMIT_CATALOG_READ, get_pool, pool_view_schema, "catalog", "A pool"),
-    REMOVE("/v1/pools/{pool}", PERMIT_POOL_WRITE, remove_pool, NULL, "catalog",
+    REMOVE("/v1/pools/{pool}", PERMIT_POOL_WRITE, remove_pool, dry_params, "catalog",
            "Remove an empty pool"),
     LIST("/v1/profiles", PERMIT_CATALOG_READ, list_profiles, profile_view_schema, page_params,
          "catalog", "Profiles that users pick"),
@@ -197,7 +204,7 @@ const struct route routes[] = {
         profile_spec_schema, profile_view_schema, "catalog", "Create or change a profile"),
     ONE("/v1/profiles/{profile}", PERMIT_CATALOG_READ, get_profile, profile_view_schema, "catalog",
         "A profile"),
-    REMOVE("/v1/profiles/{profile}", PERMIT_PROFILE_WRITE, remove_profile, NULL, "catalog",
+    REMOVE("/v1/profiles/{profile}", PERMIT_PROFILE_WRITE, remove_profile, dry_params, "catalog",
            "Remove a profile"),
 
     /* machines */
@@ -266,7 +273,7 @@ const struct route routes[] = {
       .status = 201, .tag = "access",
       .summary = "Make a token; the answer is the only place where its secret is" },
     ONE("/v1/tokens/{token}", PERMIT_TOKEN_READ, get_token, token_view_schema, "access", "A token"),
-    REMOVE("/v1/tokens/{token}", PERMIT_TOKEN_WRITE, revoke_token, NULL, "access",
+    REMOVE("/v1/tokens/{token}", PERMIT_TOKEN_WRITE, revoke_token, dry_params, "access",
            "Revoke a token, at once"),
     LIST("/v1/volumes", PERMIT_VOLUME_READ, list_volumes, volume_view_schema, tenant_page_params,
          "storage", "Volumes"),
@@ -275,7 +282,7 @@ const struct route routes[] = {
     { GET, .pattern = "/v1/volumes/{volume}", .permission = PERMIT_VOLUME_READ,
       .handle = get_volume, .answer = &volume_view_schema, .params = tenant_params,
       .tag = "storage", .summary = "A volume, by id or name" },
-    REMOVE("/v1/volumes/{volume}", PERMIT_VOLUME_WRITE, remove_volume, tenant_params, "storage",
+    REMOVE("/v1/volumes/{volume}", PERMIT_VOLUME_WRITE, remove_volume, remove_tenant_params, "storage",
            "Remove a volume and what is in it"),
     LIST("/v1/images", PERMIT_IMAGE_READ, list_images, image_view_schema, tenant_page_params,
          "storage", "Images, one's own and those offered to all"),
@@ -289,7 +296,7 @@ const struct route routes[] = {
     { GET, .pattern = "/v1/images/{image}", .permission = PERMIT_IMAGE_READ, .handle = get_image,
       .answer = &image_view_schema, .params = tenant_params, .tag = "storage",
       .summary = "An image, by id or name" },
-    REMOVE("/v1/images/{image}", PERMIT_IMAGE_WRITE, remove_image, tenant_params, "storage",
+    REMOVE("/v1/images/{image}", PERMIT_IMAGE_WRITE, remove_image, remove_tenant_params, "storage",
            "Remove an image; running work is not touched"),
     LIST("/v1/credentials", PERMIT_CREDENTIAL_READ, list_credentials, credential_view_schema,
          tenant_page_params, "storage", "Logins at private registries, never their passwords"),
@@ -298,7 +305,7 @@ const struct route routes[] = {
            "Set the login at a registry"),
     ONE("/v1/credentials/{credential}", PERMIT_CREDENTIAL_READ, get_credential,
         credential_view_schema, "storage", "A login, never its password"),
-    REMOVE("/v1/credentials/{credential}", PERMIT_CREDENTIAL_WRITE, remove_credential, NULL,
+    REMOVE("/v1/credentials/{credential}", PERMIT_CREDENTIAL_WRITE, remove_credential, dry_params,
            "storage", "Remove a login"),
     { PUT, .flags = ROUTE_STORES, .pattern = "/v1/uploads/{digest}",
       .permission = PERMIT_IMAGE_WRITE, .handle = put_upload, .stored = upload_stored_now,

@@ -24,6 +24,7 @@ static void fill(const struct call *c, const struct workload *workload, enum vie
     }
     workload_view_fill(view, call_state(c), workload, has_reason ? &reason : NULL, depth,
                        call_arena(c));
+    workload_view_fill_times(view, &workload->r, c->context->now);
 }
 
 /* Not in lists: it takes a look at every node of the workload. */
@@ -289,6 +290,8 @@ enum err explain_workload(struct call *c, struct error *e)
         if (mono_before(c->context->now, why.not_before))
             view.waits_s = (why.not_before.ns - c->context->now.ns + NS_PER_S - 1) / NS_PER_S;
     }
+    if (workload->r.state == WL_HELD && view.detail.size == 0)
+        view.detail = STR("no reason was given; `berth release` lets it start");
     view.meaning = str_of(view.cause != CAUSE_NONE ? cause_meaning(view.cause) : "");
     call_answer(c, &explanation_view_schema, &view, 0);
     return ERR_OK;
@@ -341,6 +344,18 @@ static enum err parse_log(const struct call *c, struct api_log *log, struct erro
     return ERR_OK;
 }
 
+static enum err check_log(const struct api_log *log, const struct workload_record *record,
+                          struct error *e)
+{
+    if (log->member >= record->members)
+        return err_set(e, ERR_NOT_FOUND, "there is no member %lld: its members are 0 to %lld",
+                       (long long)log->member, (long long)record->members - 1);
+    if (log->attempt > record->attempt)
+        return err_set(e, ERR_NOT_FOUND, "there is no attempt %lld: %lld of it began",
+                       (long long)log->attempt, (long long)record->attempt);
+    return ERR_OK;
+}
+
 /* Of work that has left memory the server knows from the log store whose it is. */
 enum err get_logs(struct call *c, struct error *e)
 {
@@ -356,8 +371,9 @@ enum err get_logs(struct call *c, struct error *e)
         log->workload = workload->r.id;
         log->project = workload->project->r.id;
         log->tenant = workload->project->tenant->r.id;
+        rc = check_log(log, &workload->r, e);
         log->attempt = log->attempt != 0 ? log->attempt : workload->r.attempt;
-        return ERR_OK;
+        return rc;
     }
     if (!id_parse(ID_WORKLOAD, c->request->params[0], &log->workload) ||
         state_workload(call_state(c), log->workload) != NULL)

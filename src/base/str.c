@@ -108,6 +108,16 @@ bool str_to_milli(struct str s, int64_t max_milli, int64_t *out)
     return true;
 }
 
+const char *milli_text(int64_t milli, char out[MILLI_TEXT_MAX])
+{
+    if (milli % 1000 == 0)
+        (void)snprintf(out, MILLI_TEXT_MAX, "%lld", (long long)(milli / 1000));
+    else
+        (void)snprintf(out, MILLI_TEXT_MAX, "%lld.%03lld", (long long)(milli / 1000),
+                       (long long)(milli % 1000));
+    return out;
+}
+
 static int64_t unit_seconds(char unit)
 {
     switch (unit) {

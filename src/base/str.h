@@ -35,6 +35,9 @@ struct str str_cut(struct str *rest, char sep);
 bool str_to_i64(struct str s, int64_t min, int64_t max, int64_t *out);
 /* Decimal with up to three places, in thousandths: "0.5" -> 500, "2" -> 2000. */
 bool str_to_milli(struct str s, int64_t max_milli, int64_t *out);
+/* "1.5", "4": not negative thousandths as people write them; returns `out`. */
+enum { MILLI_TEXT_MAX = 32 };
+const char *milli_text(int64_t milli, char out[MILLI_TEXT_MAX]);
 /* "90", "90s", "5m", "2h", "1d", "1h30m" -> seconds. */
 bool str_to_seconds(struct str s, int64_t max_s, int64_t *out);
 

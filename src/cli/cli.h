@@ -74,6 +74,7 @@ struct cli_column {
         COLUMN_MICROS,
         COLUMN_DEVICE_S, /* of thousandths of a device times milliseconds */
         COLUMN_LIST,
+        COLUMN_GPUS,   /* of a request: by number, by share or by memory */
         COLUMN_COUNTS, /* of an object with numbers */
         COLUMN_BYTES,
         COLUMN_FLAG
@@ -169,6 +170,9 @@ enum err cli_server_split(struct cli *cli, struct http_client_options *out, stru
 enum err cli_problem(unsigned status, const json_t *problem, struct error *e) MUST_CHECK;
 /* All pages of a list, as one array; *out is the caller's. */
 enum err cli_list(struct cli *cli, const char *target, json_t **out, struct error *e) MUST_CHECK;
+/* The first `max` of it, with no more pages than that takes. */
+enum err cli_list_some(struct cli *cli, const char *target, size_t max, json_t **out,
+                       struct error *e) MUST_CHECK;
 
 /* The id a person's word stands for: an id as it is, or the name of a live workload. */
 enum err cli_workload_id(struct cli *cli, const char *word, struct str *out, struct error *e)

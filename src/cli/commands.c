@@ -42,6 +42,7 @@
         (n), (l), OPTION_FLAG, OPTION_QUERY, (f), NULL, (h)                                        \
     }
 #define DRY_RUN          LOCAL_FLAG("dry-run", 0, "say what would be done to what, and do nothing")
+#define LIMIT            LOCAL("limit", 0, "N", "only the first N, which are the newest")
 #define LOOK(path, what) .look = (path), .would = (what)
 #define OPTIONS(list)    .options = (list), .option_count = COUNT_OF(list)
 #define COLUMNS(list)    .columns = (list), .column_count = COUNT_OF(list)
@@ -68,7 +69,7 @@ static const struct cli_column pool_columns[] = {
     { "SITE", "site", COLUMN_TEXT }, { "NODES", "node_count", COLUMN_TEXT },
 };
 static const struct cli_column profile_columns[] = {
-    { "NAME", "name", COLUMN_TEXT }, { "GPUS", "request.gpu_milli", COLUMN_MILLI },
+    { "NAME", "name", COLUMN_TEXT }, { "GPUS", "request", COLUMN_GPUS },
     { "CPUS", "request.cpu_milli", COLUMN_MILLI },
     { "MEMORY_MIB", "request.memory_mib", COLUMN_TEXT },
     { "CLASSES", "request.classes", COLUMN_LIST }, { "POOLS", "pools", COLUMN_LIST },
@@ -92,7 +93,7 @@ static const struct cli_column workload_columns[] = {
     { "ID", "id", COLUMN_TEXT }, { "NAME", "name", COLUMN_TEXT },
     { "PROJECT", "project", COLUMN_TEXT }, { "USER", "user", COLUMN_TEXT },
     { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_TEXT },
-    { "GPUS", "request.gpu_milli", COLUMN_MILLI }, { "MEMBERS", "members", COLUMN_TEXT },
+    { "GPUS", "request", COLUMN_GPUS }, { "MEMBERS", "members", COLUMN_TEXT },
     { "NODES", "nodes", COLUMN_LIST }, { "QUEUED", "queued_s", COLUMN_SECONDS },
     { "RUNNING", "running_s", COLUMN_SECONDS },
 };
@@ -149,7 +150,7 @@ static const struct cli_column audit_columns[] = {
 
 static const struct cli_option submit_options[] = {
     TEXT("project", 'p', NULL, "PATH", "project it belongs to (default: one's tenant)"),
-    TEXT("name", 'n', NULL, "NAME", "for people; default: made from the command"),
+    TEXT("name", 'n', NULL, "NAME", "for people; default: job"),
     TEXT("image", 'i', NULL, "NAME", "root file system"),
     TEXT("profile", 0, NULL, "NAME", "a predefined shape; options override its fields"),
     MILLI("gpus", 'g', "gpu_milli", "devices per member: 0.5 a fraction, 2 whole ones"),
@@ -188,10 +189,11 @@ static const struct cli_option list_options[] = {
     QUERY("user", 0, NULL, "NAME", "of this user"),
     QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
     QUERY_FLAG("history", 0, NULL, "ended work out of the store"),
+    LIMIT,
 };
 static const struct cli_option log_options[] = {
     LOCAL("member", 0, "RANK", "of a gang, or `all` one after the other; default 0"),
-    LOCAL("attempt", 0, "N", "default: the latest"),
+    LOCAL("attempt", 0, "N", "default: the latest; with --follow also those that come after it"),
     LOCAL("stream", 0, "NAME", "stdout or stderr; default both"),
     LOCAL("tail", 0, "BYTES", "only the last so many bytes"),
     LOCAL_FLAG("follow", 'f', "go on as it grows"),
@@ -247,6 +249,10 @@ static const struct cli_option quota_options[] = {
 };
 static const struct cli_option tenant_query[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
+};
+static const struct cli_option audit_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
+    LIMIT,
 };
 static const struct cli_option tenant_of[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
@@ -345,6 +351,7 @@ static const struct cli_option event_options[] = {
     LOCAL("after", 0, "SEQUENCE", "resume behind this one"),
     { "workload", 0, OPTION_WORKLOAD, OPTION_LOCAL, NULL, "WORKLOAD", "only of this workload, by name or id" },
     LOCAL("count", 'n', "N", "end after so many"),
+    LOCAL_FLAG("until-end", 0, "end when the workload has ended"),
 };
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -401,7 +408,7 @@ COMMAND whoami = { NULL, "whoami", .summary = "whom the controller takes you for
 COMMAND apply = { NULL, "apply", .summary = "make things as a file says", OPTIONS(apply_options), .run = run_apply,
     .examples = "  berth apply -f tenants.yaml --dry-run\n  berth apply -f tenants.yaml" };
 COMMAND events = { NULL, "events", .summary = "the change feed, as lines of JSON", OPTIONS(event_options), .run = run_events,
-    .examples = "  berth events --after 1200 --workload wl_7rk... --count 10" };
+    .examples = "  berth events --after 1200 --workload wl_7rk... --until-end" };
 COMMAND doctor = { NULL, "doctor", .summary = "check this installation", .run = run_doctor,
     .examples = "  berth doctor && echo in order" };
 COMMAND completion = { NULL, "completion", ARGUMENT("SHELL"), .summary = "completion for bash or zsh", .run = run_completion,
@@ -504,7 +511,7 @@ COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_
     .examples = "  berth volume get data results ./results\n"
                 "  berth volume get data / ./everything" };
 COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}", LOOK("/v1/volumes/{}", "be removed"),
-    .examples = "  berth volume remove scratch\n"
+    .examples = "  berth volume remove scratch --yes\n"
                 "  berth volume remove scratch --dry-run" };
 COMMAND image_import = { "image", "import", .arguments = "NAME PATH", .arguments_min = 2, .arguments_max = 2, .summary = "upload a directory, a tarball, an OCI layout or archive as an image", OPTIONS(import_options), .run = run_image_import, COLUMNS(image_columns),
     .examples = "  berth image import debian-12 debian-12.tar" };
@@ -530,8 +537,8 @@ COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a li
     .examples = "  berth usage segments --workload wl_7rk... -o json" };
 COMMAND invoice_show = { "invoice", "show", .arguments = "[TENANT]", .arguments_max = 1, .summary = "what a tenant's use costs so far", .run = run_invoice,
     .examples = "  berth invoice show amber" };
-COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/audit", COLUMNS(audit_columns),
-    .examples = "  berth audit list --tenant amber" };
+COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest first", OPTIONS(audit_options), .method = "GET", .path = "/v1/audit", COLUMNS(audit_columns),
+    .examples = "  berth audit list --tenant amber --limit 20" };
 COMMAND settings_show = { "settings", "show", .summary = "settings of the installation", .method = "GET", .path = "/v1/settings",
     .examples = "  berth settings show -o yaml" };
 COMMAND settings_set = { "settings", "set", .summary = "change settings; what is not named stays", OPTIONS(settings_options), .method = "PATCH", .path = "/v1/settings",

@@ -1,7 +1,7 @@
 /*
  * dry_run.c - what a command that destroys something would do: the object is read, so that
- * what is absent, foreign or misspelt shows, and nothing is sent. The controller may still
- * refuse the command itself.
+ * what is absent, foreign or misspelt shows; of what is removed the controller is asked what it
+ * would say to that.
  */
 #include <stdio.h>
 #include <string.h>
@@ -150,6 +150,28 @@ static enum err plan_volumes_on(struct cli *cli, const char *node, json_t *rows,
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
+/* What the command itself would be refused for. */
+static enum err ask_removal(struct cli *cli, const char *name, struct error *e)
+{
+    const char *path = cli->command->path;
+    const char *hole = strstr(path, "{}");
+    AUTO(buf) struct buf target = { 0 };
+    AUTO(buf) struct buf query = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    bool is_removal =
+        strcmp(cli->command->verb, "remove") == 0 || strcmp(cli->command->verb, "revoke") == 0;
+    if (!is_removal)
+        return ERR_OK;
+    enum err rc = cli_query(cli, &query, e);
+    if (rc != ERR_OK)
+        return rc;
+    buf_add(&target, path, (size_t)(hole - path));
+    cli_encode_part(&target, str_of(name));
+    buf_add_str(&target, buf_str(&query));
+    buf_add_text(&target, query.size > 0 ? "&dry_run=true" : "?dry_run=true");
+    return cli_request(cli, "DELETE", target.data, NULL, &answer, e);
+}
+
 static enum err plan_object(struct cli *cli, const char *name, json_t *rows, struct error *e)
 {
     const char *look = cli->command->look;
@@ -166,11 +188,18 @@ static enum err plan_object(struct cli *cli, const char *name, json_t *rows, str
     if (rc != ERR_OK)
         return rc;
     detail_add(&detail, answer.json);
-    row_add(rows, arena_format(&cli->arena, "%s %s", cli->command->noun, name), cli->command->would,
-            buf_str(&detail));
+    struct error refusal = { 0 };
+    enum err asked = ask_removal(cli, name, &refusal);
+    row_add(rows, arena_format(&cli->arena, "%s %s", cli->command->noun, name),
+            asked == ERR_OK ? cli->command->would : "be refused", buf_str(&detail));
     bool is_node = strcmp(cli->command->noun, "node") == 0;
     rc = is_node ? plan_work_on(cli, name, rows, e) : ERR_OK;
-    return is_node && rc == ERR_OK ? plan_volumes_on(cli, name, rows, e) : rc;
+    if (is_node && rc == ERR_OK)
+        rc = plan_volumes_on(cli, name, rows, e);
+    if (rc != ERR_OK || asked == ERR_OK)
+        return rc;
+    *e = refusal;
+    return asked;
 }
 
 /* Every argument is tried, as by the command itself. */

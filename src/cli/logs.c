@@ -1,4 +1,5 @@
 /* logs.c - output of workloads, and the change feed. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "cli/special.h"
 #include "os/fd.h"
 
-enum { CHUNK = 64 * 1024, EVENT_BYTES_MAX = 4 * 1024 * 1024 };
+enum { CHUNK = 64 * 1024, EVENT_BYTES_MAX = 4 * 1024 * 1024, NEXT_ATTEMPT_MS = 200 };
 
 /* Copies a streamed answer to stdout: its bytes into files and pipes, and what is safe
  * onto a terminal. */
@@ -65,25 +66,19 @@ static enum err logs_copy(struct cli *cli, const char *target, bool is_raw, stru
                                               : problem_of(response, e);
 }
 
-enum err logs_follow(struct cli *cli, struct str id, struct error *e)
+/* The request for the output of one workload: of a member (NULL: the first) and an attempt
+ * (NULL: the latest). */
+static const char *logs_target(struct cli *cli, struct str id, const char *member,
+                               const char *attempt)
 {
-    enum err rc = wait_for_begin(cli, id, e);
-    if (rc != ERR_OK)
-        return rc;
-    return logs_copy(cli,
-                     arena_format(&cli->arena, "/v1/workloads/%.*s/logs?follow=true", STR_ARG(id)),
-                     false, e);
-}
-
-/* The request for the output of one workload, of `member` (NULL: as the options say). */
-static const char *logs_target(struct cli *cli, struct str id, const char *member)
-{
-    static const char *const names[][2] = { { "attempt", "attempt" },
-                                            { "stream", "stream" },
-                                            { "tail", "tail_bytes" } };
+    static const char *const names[][2] = { { "stream", "stream" }, { "tail", "tail_bytes" } };
     AUTO(buf) struct buf target = { 0 };
     buf_format(&target, "/v1/workloads/%.*s/logs?follow=%s", STR_ARG(id),
                cli_has(cli, "follow") ? "true" : "false");
+    if (attempt != NULL) {
+        buf_add_text(&target, "&attempt=");
+        cli_encode(&target, str_of(attempt));
+    }
     if (member != NULL) {
         buf_add_text(&target, "&member=");
         cli_encode(&target, str_of(member));
@@ -124,7 +119,8 @@ static enum err logs_of_array(struct cli *cli, struct str id, struct error *e)
         const char *name = json_string_value(json_object_get(element, "name"));
         const char *head =
             arena_format(&cli->arena, "%s %.*s", name != NULL ? name : "", STR_ARG(one));
-        rc = logs_under(cli, head, logs_target(cli, one, cli_get(cli, "member")), e);
+        rc = logs_under(cli, head,
+                        logs_target(cli, one, cli_get(cli, "member"), cli_get(cli, "attempt")), e);
     }
     return rc;
 }
@@ -140,19 +136,65 @@ static enum err logs_of_gang(struct cli *cli, struct str id, struct error *e)
     for (json_int_t rank = 0; rank < members && rc == ERR_OK; rank++) {
         const char *member = arena_format(&cli->arena, "%lld", (long long)rank);
         const char *head = arena_format(&cli->arena, "rank %s", member);
-        rc = logs_under(cli, head, logs_target(cli, id, member), e);
+        rc = logs_under(cli, head, logs_target(cli, id, member, cli_get(cli, "attempt")), e);
     }
     return rc;
 }
 
+/* ---- attempt by attempt ---------------------------------------------------------------------- */
+
+static enum err attempt_look(struct cli *cli, struct str id, int64_t *attempt, bool *is_over,
+                             struct error *e)
+{
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    const char *target = arena_format(&cli->arena, "/v1/workloads/%.*s", STR_ARG(id));
+    enum err rc = cli_request(cli, "GET", target, NULL, &answer, e);
+    const char *state = json_string_value(json_object_get(answer.json, "state"));
+    *attempt = json_integer_value(json_object_get(answer.json, "attempt"));
+    *is_over = state != NULL && cli_state_is_final(state);
+    return rc;
+}
+
+/* The output of one attempt, as long as that lasts. */
+static enum err attempt_copy(struct cli *cli, struct str id, int64_t attempt, struct error *e)
+{
+    const char *number = arena_format(&cli->arena, "%lld", (long long)attempt);
+    const char *member = cli->command->run == run_logs ? cli_get(cli, "member") : NULL;
+    return logs_copy(cli, logs_target(cli, id, member, number), cli_has(cli, "raw"), e);
+}
+
+enum err logs_follow(struct cli *cli, struct str id, bool is_from_first, struct error *e)
+{
+    int64_t shown = 0;
+    for (;;) {
+        int64_t latest = 0;
+        bool is_over = false;
+        enum err rc = wait_for_begin(cli, id, e);
+        if (rc == ERR_OK)
+            rc = attempt_look(cli, id, &latest, &is_over, e);
+        if (rc != ERR_OK || (latest <= shown && is_over))
+            return rc;
+        if (latest <= shown)
+            (void)poll(NULL, 0, NEXT_ATTEMPT_MS); /* it is about to stop */
+        if (shown == 0 && !is_from_first)
+            shown = latest - 1;
+        while (shown < latest && rc == ERR_OK) {
+            if (++shown > 1 && !cli->is_quiet)
+                (void)fprintf(stderr, "berth: attempt %lld\n", (long long)shown);
+            rc = attempt_copy(cli, id, shown, e);
+        }
+        if (rc != ERR_OK)
+            return rc;
+    }
+}
+
 static enum err logs_of_one(struct cli *cli, struct str id, struct error *e)
 {
-    enum err rc = ERR_OK;
-    if (cli_has(cli, "follow") && cli_get(cli, "attempt") == NULL)
-        rc = wait_for_begin(cli, id, e);
-    return rc == ERR_OK ? logs_copy(cli, logs_target(cli, id, cli_get(cli, "member")),
-                                    cli_has(cli, "raw"), e)
-                        : rc;
+    const char *attempt = cli_get(cli, "attempt");
+    if (cli_has(cli, "follow") && attempt == NULL)
+        return logs_follow(cli, id, false, e);
+    return logs_copy(cli, logs_target(cli, id, cli_get(cli, "member"), attempt),
+                     cli_has(cli, "raw"), e);
 }
 
 enum cli_exit run_logs(struct cli *cli)
@@ -168,6 +210,18 @@ enum cli_exit run_logs(struct cli *cli)
     else if (rc == ERR_OK)
         rc = is_all ? logs_of_gang(cli, id, &e) : logs_of_one(cli, id, &e);
     return rc == ERR_OK ? CLI_OK : cli_refused(cli, &e);
+}
+
+/* The event after which nothing happens to the workload any more. */
+static bool is_end(struct str event)
+{
+    AUTO(json) json_t *json = NULL;
+    if (json_read(event, 0, &json, NULL) != ERR_OK)
+        return false;
+    const char *type = json_string_value(json_object_get(json, "type"));
+    const char *state = json_string_value(cli_field(json, "data.state"));
+    return type != NULL && state != NULL && strcmp(type, "workload_changed") == 0 &&
+           cli_state_is_final(state);
 }
 
 static enum err events_copy(struct cli *cli, const char *target, int64_t count, struct error *e)
@@ -187,6 +241,8 @@ static enum err events_copy(struct cli *cli, const char *target, int64_t count, 
             (void)printf("%.*s\n", STR_ARG(buf_str(&safe)));
             (void)fflush(stdout);
         }
+        if (rc == ERR_OK && cli_has(cli, "until-end") && is_end(buf_str(&event.data)))
+            break;
     }
     http_client_event_done(&event);
     return rc == ERR_NOT_FOUND ? ERR_OK : rc;
@@ -201,6 +257,8 @@ enum cli_exit run_events(struct cli *cli)
     const char *limit = cli_get(cli, "count");
     if (limit != NULL && !str_to_i64(str_of(limit), 1, INT64_MAX, &count))
         return cli_usage(cli, "--count: \"%s\" is not a number", limit);
+    if (cli_has(cli, "until-end") && cli_get(cli, "workload") == NULL)
+        return cli_usage(cli, "--until-end: of which --workload?");
     enum err rc = cli_resolve_options(cli, &e);
     if (rc != ERR_OK)
         return cli_refused(cli, &e);

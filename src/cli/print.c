@@ -115,6 +115,21 @@ static void add_counts(struct buf *out, const json_t *object)
     }
 }
 
+/* What a member asks for: "1.5", "2x0.5", "20480 MiB". */
+static void add_gpus(struct buf *out, const json_t *request)
+{
+    json_int_t mib = json_integer_value(json_object_get(request, "gpu_memory_mib"));
+    json_int_t devices = json_integer_value(json_object_get(request, "devices"));
+    if (mib > 0) {
+        buf_format(out, "%lld MiB", (long long)mib);
+    } else if (devices > 0) {
+        buf_format(out, "%lldx", (long long)devices);
+        add_milli(out, json_integer_value(json_object_get(request, "share_milli")));
+    } else {
+        add_milli(out, json_integer_value(json_object_get(request, "gpu_milli")));
+    }
+}
+
 static void add_cell(struct buf *out, const json_t *object, const struct cli_column *column)
 {
     const json_t *value = cli_field(object, column->field);
@@ -146,6 +161,9 @@ static void add_cell(struct buf *out, const json_t *object, const struct cli_col
             break;
         case COLUMN_LIST:
             add_list(out, value);
+            break;
+        case COLUMN_GPUS:
+            add_gpus(out, value);
             break;
         case COLUMN_COUNTS:
             add_counts(out, value);

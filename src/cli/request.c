@@ -200,6 +200,37 @@ enum err cli_problem(unsigned status, const json_t *problem, struct error *e)
     return code;
 }
 
+/* The option of the command that fills the field: given, or such as could have been given. */
+static const struct cli_option *option_of_field(const struct cli *cli, struct str stem)
+{
+    const struct cli_command *command = cli->command;
+    for (size_t i = 0; command != NULL && i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        const char *field = option->field != NULL ? option->field : option->name;
+        bool is_it = option->place != OPTION_LOCAL && str_is(stem, field);
+        /* A file names its fields as the API does. */
+        if (is_it && (cli_has(cli, option->name) || !cli_has(cli, "file")))
+            return option;
+    }
+    return NULL;
+}
+
+/* "gpu_milli: ..." and "depends_on[0].when: ..." as "--gpus: ..." and "--after: ...". */
+static void name_option(const struct cli *cli, const json_t *problem, struct error *e)
+{
+    const char *field = json_string_value(json_object_get(problem, "field"));
+    if (e == NULL || field == NULL)
+        return;
+    struct str stem = { field, strcspn(field, ".[") };
+    const struct cli_option *option = option_of_field(cli, stem);
+    struct error before = *e;
+    if (option == NULL || !str_starts(str_of(before.text), stem))
+        return;
+    const char *rest = before.text + stem.size;
+    rest += rest[0] == '[' || rest[0] == '.' ? strcspn(rest, ": ") : 0;
+    (void)err_cause(e, before.code, before.cause, "--%s%s", option->name, rest);
+}
+
 enum err cli_request(struct cli *cli, const char *method, const char *target, const json_t *body,
                      struct cli_answer *answer, struct error *e)
 {
@@ -236,15 +267,25 @@ enum err cli_request(struct cli *cli, const char *method, const char *target, co
         rc = json_read(buf_str(&answer->body), ANSWER_MAX, &answer->json, e);
     if (rc != ERR_OK)
         return err_wrap(e, ERR_CORRUPT, "the controller's answer cannot be read");
-    return answer->status < 400 ? ERR_OK : cli_problem(answer->status, answer->json, e);
+    if (answer->status < 400)
+        return ERR_OK;
+    rc = cli_problem(answer->status, answer->json, e);
+    name_option(cli, answer->json, e);
+    return rc;
 }
 
 enum err cli_list(struct cli *cli, const char *target, json_t **out, struct error *e)
 {
+    return cli_list_some(cli, target, SIZE_MAX, out, e);
+}
+
+enum err cli_list_some(struct cli *cli, const char *target, size_t max, json_t **out,
+                       struct error *e)
+{
     AUTO(json) json_t *all = json_array();
     AUTO(buf) struct buf url = { 0 };
     buf_add_text(&url, target);
-    for (;;) {
+    while (json_array_size(all) < max) {
         AUTO(cli_answer) struct cli_answer answer = { 0 };
         enum err rc = cli_request(cli, "GET", url.data, NULL, &answer, e);
         if (rc != ERR_OK)
@@ -258,6 +299,8 @@ enum err cli_list(struct cli *cli, const char *target, json_t **out, struct erro
         buf_add_text(&url, strchr(target, '?') != NULL ? "&after=" : "?after=");
         cli_encode(&url, str_of(next));
     }
+    while (json_array_size(all) > max)
+        (void)json_array_remove(all, json_array_size(all) - 1);
     *out = TAKE(all);
     return ERR_OK;
 }

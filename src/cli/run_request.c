@@ -6,6 +6,8 @@
 #include "cli/array.h"
 #include "cli/guess.h"
 
+enum { PAGE_MAX = 1000 };
+
 /* Puts the argument in place of {} and adds the query. */
 static enum err target_make(struct cli *cli, const char *argument, struct buf *out, struct error *e)
 {
@@ -128,14 +130,29 @@ static bool is_list(const struct cli_command *command)
            strcmp(command->verb, "segments") == 0 || strcmp(command->verb, "show-all") == 0;
 }
 
+/* Pages are no larger than what is wanted; 0: as the controller makes them. */
+static const char *list_target(struct cli *cli, const char *target, int64_t limit)
+{
+    if (limit == 0)
+        return target;
+    return arena_format(&cli->arena, "%s%slimit=%lld", target,
+                        strchr(target, '?') != NULL ? "&" : "?",
+                        (long long)MIN_OF(limit, PAGE_MAX));
+}
+
 static enum cli_exit run_list(struct cli *cli)
 {
     struct error e = { 0 };
     AUTO(buf) struct buf target = { 0 };
     AUTO(json) json_t *items = NULL;
+    int64_t limit = INT32_MAX;
+    const char *wanted = cli_get(cli, "limit");
+    if (wanted != NULL && !str_to_i64(str_of(wanted), 1, INT32_MAX, &limit))
+        return cli_usage(cli, "--limit: \"%s\" is not a number of lines", wanted);
     enum err rc = target_make(cli, cli->argument_count > 0 ? cli->arguments[0] : NULL, &target, &e);
     if (rc == ERR_OK)
-        rc = cli_list(cli, target.data, &items, &e);
+        rc = cli_list_some(cli, list_target(cli, target.data, wanted != NULL ? limit : 0),
+                           (size_t)limit, &items, &e);
     if (rc != ERR_OK)
         return cli_refused(cli, &e);
     cli_print(cli, items, cli->command->columns, cli->command->column_count);

@@ -43,8 +43,10 @@ enum err wait_for_begin(struct cli *cli, struct str id, struct error *e) MUST_CH
 /* For what needs a running workload: waits for one that starts, half a minute at most.
  * ERR_CONFLICT: it does not run, and what to do about that. */
 enum err wait_for_running(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
-/* logs.c: copies the output to stdout until it ends. */
-enum err logs_follow(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
+/* logs.c: copies the output to stdout until the workload ends, one attempt after the other; from
+ * the latest on, unless all are wanted. */
+enum err logs_follow(struct cli *cli, struct str id, bool is_from_first,
+                     struct error *e) MUST_CHECK;
 /* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal.
  * `project` is what it is for: its tenant gets the bytes. */
 enum err upload_dir(struct cli *cli, const char *dir, struct str project, struct str *digest,

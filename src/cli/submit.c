@@ -157,7 +157,7 @@ static enum cli_exit submitted_watch(struct cli *cli, struct str id)
     size_t failed = 0;
     enum err rc = ERR_OK;
     if (cli_has(cli, "follow"))
-        rc = logs_follow(cli, id, &e);
+        rc = logs_follow(cli, id, true, &e);
     if (rc == ERR_OK)
         rc = wait_for_ends(cli, &id, 1, 0, &failed, &e);
     if (rc != ERR_OK)

@@ -254,6 +254,7 @@ static enum err read_entries(struct archive *in, struct archive *out, struct pla
 {
     struct archive_entry *entry = NULL;
     size_t skipped = 0;
+    size_t copied = 0;
     for (;;) {
         enum err rc = next_entry(in, words == TREE_VERBOSE, &skipped, &entry, e);
         if (rc != ERR_OK)
@@ -266,7 +267,12 @@ static enum err read_entries(struct archive *in, struct archive *out, struct pla
             rc = read_entry(in, entry, out, e);
         if (rc != ERR_OK)
             return err_wrap(e, rc, "%s", archive_entry_pathname(entry));
+        copied++;
     }
+    if (skipped > 0 && copied == 0)
+        return err_set(
+            e, ERR_INVALID,
+            "nothing was copied: links are not, nor what is no file; name what it leads to");
     if (skipped > 0 && words == TREE_BRIEF)
         (void)fprintf(stderr,
                       "berth: skipped %zu: links are not copied, nor what is no file; --verbose "

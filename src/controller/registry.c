@@ -208,8 +208,11 @@ static struct str reason_of(struct str errors)
     }
     if (last.size > 0 && last.data[last.size - 1] == '"')
         last.size--;
-    if (last.size > REASON_BYTES_MAX) /* the cause comes last */
+    if (last.size >
+        REASON_BYTES_MAX) { /* the cause comes last; what is cut begins with a whole word */
         last = (struct str){ last.data + last.size - REASON_BYTES_MAX, REASON_BYTES_MAX };
+        (void)str_cut(&last, ' ');
+    }
     return last.size > 0 ? last : STR("no reason was given");
 }
 

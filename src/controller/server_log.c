@@ -144,6 +144,22 @@ static bool output_is_partial(const struct log_reader *reader)
            nodes_link(berthd->nodes, node) != NULL;
 }
 
+/* A later attempt has begun or is to begin, and of this one no process is left. */
+static bool attempt_is_over(const struct log_reader *reader)
+{
+    struct berthd *berthd = reader->server->berthd;
+    const struct workload *workload = reader_workload(reader);
+    int64_t wanted = reader->log.attempt;
+    if (workload == NULL || wanted == 0 || wanted > workload->r.attempt)
+        return false;
+    bool is_waiting = workload->r.state == WL_QUEUED || workload->r.state == WL_HELD ||
+                      workload->r.state == WL_PROVISIONING;
+    if (wanted == workload->r.attempt && !is_waiting)
+        return false;
+    return !reader->has_key || logstore_is_final(berthd->logs, &reader->key) ||
+           state_allocation(engine_state(berthd->engine), reader->key.allocation) == NULL;
+}
+
 /*
  * A state comes here before the last of the output does, and who has waited for the end wants to
  * read all of it. True: more of what has ended is on its way, and comes.
@@ -158,8 +174,9 @@ static bool output_is_due(struct log_reader *reader)
     reader->stored = stored;
     if (!mono_before(now, mono_add_s(reader->grown, QUIET_S)))
         return false;
-    return workload_has_ended(reader) ? output_is_unseen(reader) || output_is_partial(reader)
-                                      : output_is_partial(reader);
+    if (workload_has_ended(reader))
+        return output_is_unseen(reader) || output_is_partial(reader);
+    return output_is_partial(reader) || (!reader->has_key && attempt_is_over(reader));
 }
 
 static void reader_sleep(struct log_reader *reader)
@@ -182,12 +199,12 @@ static bool reader_move_on(struct log_reader *reader)
     return is_other;
 }
 
-/* Nothing more comes: of this attempt, and for who follows, of the workload. */
+/* Nothing more comes of this attempt; for who follows the latest, of the workload. */
 static bool reader_is_at_end(struct log_reader *reader)
 {
     if (!reader->log.is_follow)
         return true; /* it has settled before the first byte */
-    if (workload_has_ended(reader))
+    if (workload_has_ended(reader) || attempt_is_over(reader))
         return !output_is_due(reader);
     reader->grown = loop_now(reader->server->berthd->loop);
     return false;
@@ -293,9 +310,11 @@ static void reader_turn(void *arg)
 static enum err owner_row(void *arg, const struct ended_workload *row, struct error *e)
 {
     struct api_log *log = arg;
-    (void)e;
     if (id_is_none(log->tenant) || id_eq(log->tenant, row->tenant))
         log->project = row->project;
+    if (!id_is_none(log->project) && log->attempt > row->attempt)
+        return err_set(e, ERR_NOT_FOUND, "there is no attempt %lld: %lld of it began",
+                       (long long)log->attempt, (long long)row->attempt);
     return ERR_OK;
 }
 
@@ -307,7 +326,7 @@ static enum err log_find(struct exchange *exchange, struct error *e)
     enum err rc = ERR_OK;
     if (id_is_none(log->project))
         rc = query_workload(exchange->server->berthd->query, log->workload, owner_row, log, e);
-    if (rc == ERR_NOT_FOUND || (rc == ERR_OK && id_is_none(log->project)))
+    if (id_is_none(log->project) && (rc == ERR_NOT_FOUND || rc == ERR_OK))
         return err_set(e, ERR_NOT_FOUND, "there is no workload \"%s\"",
                        id_text(ID_WORKLOAD, log->workload, text));
     return rc;

@@ -139,18 +139,20 @@ enum err resolve_classes(const struct decision *d, const struct str_list *names,
 
 static enum err check_device_fields(const struct request *r, struct error *e)
 {
+    char text[MILLI_TEXT_MAX];
     bool has_devices = r->devices > 0 || r->share_milli > 0;
     if ((r->gpu_milli > 0) + (r->gpu_memory_mib > 0) + has_devices > 1)
         return err_field(
             e, "gpu_milli",
-            "give only one of gpu_milli, gpu_memory_mib, and devices with share_milli");
+            "give only one of --gpus (gpu_milli), --gpu-memory (gpu_memory_mib), and --devices"
+            " (devices with share_milli)");
     if (has_devices && (r->devices == 0 || r->share_milli == 0))
         return err_field(e, "devices", "devices and share_milli belong together; give both");
     if (r->gpu_milli > 1000 && r->gpu_milli % 1000 != 0)
         return err_field(e, "gpu_milli",
-                         "gpu_milli: %lld is more than one device and not a whole number of them;"
-                         " use multiples of 1000",
-                         (long long)r->gpu_milli);
+                         "gpu_milli: %s devices are more than one and not a whole number of them;"
+                         " ask for a part of one, or for whole ones",
+                         milli_text(r->gpu_milli, text));
     return ERR_OK;
 }
 

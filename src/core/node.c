@@ -498,7 +498,7 @@ static enum err check_no_volumes(const struct decision *d, const struct node *no
     return err_cause(
         e, ERR_CONFLICT, CAUSE_CONFLICT,
         "node %.*s has the bytes of %zu volumes, %.*s among them; copy them out with `berth"
-        " volume get` first, or use force: then they begin empty elsewhere",
+        " volume get` first, or use --force: then they begin empty elsewhere",
         STR_ARG(node->r.name), count, STR_ARG(first->r.name));
 }
 
@@ -512,7 +512,7 @@ enum err decide_node_remove(struct decision *d, struct error *e)
         return rc;
     if (node->first_allocation != NULL && !d->command->target.is_forced)
         return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT,
-                         "node %.*s still has work; drain it first, or use force if the machine is"
+                         "node %.*s still has work; drain it first, or use --force if the machine is"
                          " gone for good",
                          STR_ARG(node->r.name));
     if (!d->command->target.is_forced)

@@ -62,12 +62,30 @@ static void start(struct grants *grants, const struct plan_entry *entry)
         grant(grants, entry, rank);
 }
 
+/* What it was to run after that did not end as asked, in words. */
+static const char *broken_dependency(struct decision *d, const struct workload *workload)
+{
+    const struct dependency_list *list = &workload->r.depends_on;
+    char text[ID_TEXT_MAX];
+    for (size_t i = 0; i < list->count; i++) {
+        const struct workload *w = state_workload(d->state, list->items[i].workload);
+        bool is_broken = w != NULL && list->items[i].when == AFTER_OK &&
+                         workload_state_is_final(w->r.state) && w->r.state != WL_SUCCEEDED;
+        if (!is_broken)
+            continue;
+        return arena_format(d->arena, "it was to run after the success of %s (%.*s), which is %s",
+                            id_text(ID_WORKLOAD, w->r.id, text), STR_ARG(w->r.name),
+                            enum_name(&workload_state_names, w->r.state));
+    }
+    return "what it was to run after can no longer end as asked";
+}
+
 /* Work for the case of a failure that did not come has not failed itself. */
 static void end(struct decision *d, const struct plan_entry *entry)
 {
     bool is_unneeded = entry->cause == CAUSE_NOT_NEEDED;
     const char *detail = is_unneeded ? "it was to run only if other work failed, and none did"
-                                     : "what it was to run after can no longer end as asked";
+                                     : broken_dependency(d, entry->workload);
     workload_step(d, workload_image(d, entry->workload), is_unneeded ? WL_CANCELLED : WL_FAILED,
                   entry->cause, str_of(detail));
 }

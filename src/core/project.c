@@ -73,11 +73,17 @@ static bool guarantee_holds(const struct state *state, const struct guarantee *g
 {
     int64_t below = g->project != NULL ? quota_below(g->project, g->class_number) : 0;
     struct str class_name = state_class(state, g->class_number)->r.name;
-    if (g->quota_milli > 0 && below > g->quota_milli) {
+    char text[MILLI_TEXT_MAX];
+    char bound_text[MILLI_TEXT_MAX];
+    /* None at all is as good as its children's, but who takes its own away means less than that. */
+    bool is_bound =
+        g->quota_milli > 0 || (g->project != NULL && own_quota(g->project, g->class_number) > 0);
+    if (is_bound && below > g->quota_milli) {
         (void)err_cause(e, ERR_CONFLICT, CAUSE_OVERCOMMITTED,
-                        "%.*s: its children are guaranteed %lld together, more than %lld; lower"
-                        " theirs first, or use force",
-                        STR_ARG(class_name), (long long)below, (long long)g->quota_milli);
+                        "%.*s: its children are guaranteed %s together, more than %s; lower"
+                        " theirs first, or use --force (is_forced)",
+                        STR_ARG(class_name), milli_text(below, text),
+                        milli_text(g->quota_milli, bound_text));
         return false;
     }
     int64_t now = g->project != NULL ? effective_quota(g->project, g->class_number) : 0;
@@ -92,9 +98,10 @@ static bool guarantee_holds(const struct state *state, const struct guarantee *g
         if (sum <= quota)
             return true;
         (void)err_cause(e, ERR_CONFLICT, CAUSE_OVERCOMMITTED,
-                        "%.*s: the children of %.*s would be guaranteed %lld together, more than"
-                        " its %lld; raise that first, or use force",
-                        STR_ARG(class_name), STR_ARG(p->r.path), (long long)sum, (long long)quota);
+                        "%.*s: the children of %.*s would be guaranteed %s together, more than"
+                        " its %s; raise that first, or use --force (is_forced)",
+                        STR_ARG(class_name), STR_ARG(p->r.path), milli_text(sum, text),
+                        milli_text(quota, bound_text));
         return false;
     }
     int64_t sum = more;
@@ -104,9 +111,9 @@ static bool guarantee_holds(const struct state *state, const struct guarantee *g
     if (sum <= installed)
         return true;
     (void)err_cause(e, ERR_CONFLICT, CAUSE_OVERCOMMITTED,
-                    "%.*s: all tenants would be guaranteed %lld together, but there are %lld"
-                    " installed; lower it, or use force",
-                    STR_ARG(class_name), (long long)sum, (long long)installed);
+                    "%.*s: all tenants would be guaranteed %s together, but there are %s"
+                    " installed; lower it, or use --force (is_forced)",
+                    STR_ARG(class_name), milli_text(sum, text), milli_text(installed, bound_text));
     return false;
 }
 

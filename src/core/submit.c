@@ -156,9 +156,11 @@ static enum err check_class_kinds(const struct decision *d, const struct request
         if (class->kind == kind)
             continue;
         return err_field(e, "classes",
-                         kind == CLASS_GPU ? "classes: %.*s has no devices; leave it out"
-                                           : "classes: %.*s has devices, but none are asked for;"
-                                             " give gpu_milli, gpu_memory_mib or devices",
+                         kind == CLASS_GPU
+                             ? "classes: %.*s has no devices; leave it out"
+                             : "classes: %.*s has devices, but none are asked for;"
+                               " give --gpus (gpu_milli), --gpu-memory (gpu_memory_mib) or"
+                               " --devices (devices)",
                          STR_ARG(class->name));
     }
     return ERR_OK;
@@ -320,15 +322,19 @@ static const struct project *level_that_refuses(const struct decision *d,
 static enum err check_bounds(const struct decision *d, const struct workload_record *r,
                              const struct project *project, struct error *e)
 {
+    char charge_text[MILLI_TEXT_MAX];
+    char bound_text[MILLI_TEXT_MAX];
     const struct project *refusing = NULL;
+    int64_t class_number = -1;
     int64_t bound = 0;
     int64_t charge = 0;
     size_t tried = 0;
     size_t count = request_class_count(d->state, &r->request);
     for (size_t i = 0; i < count; i++) {
-        int64_t class_number = request_class(d->state, &r->request, i);
-        if (class_number < 0)
+        int64_t next = request_class(d->state, &r->request, i);
+        if (next < 0)
             continue;
+        class_number = next;
         charge = r->members * request_charge(d->state, &r->request, class_number);
         refusing = level_that_refuses(d, r, project, class_number, charge, &bound);
         if (refusing == NULL)
@@ -338,11 +344,37 @@ static enum err check_bounds(const struct decision *d, const struct workload_rec
     if (tried == 0)
         return ERR_OK; /* no class at all: said by the next check */
     bool is_fixed = r->preemptible == PREEMPTIBLE_NEVER;
-    return err_cause(e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT,
-                     "it needs %lld, but %.*s may %s %lld; ask for less%s", (long long)charge,
-                     STR_ARG(refusing->r.path),
-                     is_fixed ? "use for work that is never preempted at most" : "use at most",
-                     (long long)bound, is_fixed ? ", or let it be preemptible" : "");
+    return err_cause(
+        e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT, "it needs %s %.*s, but %.*s may %s %s; ask for less%s",
+        milli_text(charge, charge_text), STR_ARG(state_class(d->state, class_number)->r.name),
+        STR_ARG(refusing->r.path),
+        is_fixed ? "use for work that is never preempted at most" : "use at most",
+        milli_text(bound, bound_text), is_fixed ? ", or let it be preemptible" : "");
+}
+
+/* Which of what one member wants is more than any node has; "": none alone. */
+static const char *excess(const struct decision *d, const struct request *r)
+{
+    char text[MILLI_TEXT_MAX];
+    char most_text[MILLI_TEXT_MAX];
+    struct node_most most = sched_most(d->sched, r);
+    int64_t devices = r->devices > 0 ? r->devices : (r->gpu_milli + 999) / 1000;
+    const char *out = "";
+    if (devices > most.devices)
+        out = arena_format(d->arena, "; it asks for %lld devices, and a node has at most %lld",
+                           (long long)devices, (long long)most.devices);
+    if (r->gpu_memory_mib > most.device_mib)
+        out = arena_format(d->arena,
+                           "%s; it asks for %lld MiB of one device, and a device has at most %lld",
+                           out, (long long)r->gpu_memory_mib, (long long)most.device_mib);
+    if (r->cpu_milli > most.cpu_milli)
+        out = arena_format(d->arena, "%s; it asks for %s cores, and a node has at most %s", out,
+                           milli_text(r->cpu_milli, text), milli_text(most.cpu_milli, most_text));
+    if (r->memory_mib > most.memory_mib)
+        out = arena_format(d->arena,
+                           "%s; it asks for %lld MiB of memory, and a node has at most %lld MiB",
+                           out, (long long)r->memory_mib, (long long)most.memory_mib);
+    return out;
 }
 
 static enum err check_admissible(const struct decision *d, const struct workload_record *r,
@@ -354,7 +386,8 @@ static enum err check_admissible(const struct decision *d, const struct workload
     if (!sched_could_ever_fit(d->sched, &r->request))
         return err_cause(e, ERR_INVALID, CAUSE_NO_MATCHING_CLASS,
                          "no node of the named classes could hold one member, even if it were"
-                         " empty; ask for less on one node, or for another class");
+                         " empty%s; ask for less on one node, or for another class",
+                         excess(d, &r->request));
     size_t count = (size_t)given_or(d->command->submit.count, 1);
     if (project->live_workloads + count > LIVE_OF_PROJECT_MAX)
         return err_cause(e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT,

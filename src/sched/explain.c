@@ -24,10 +24,7 @@ static const char *class_name(const struct explaining *x, int64_t class_number)
 /* "1.5", "4": thousandths as people write them. */
 static const char *units(const struct explaining *x, int64_t milli)
 {
-    if (milli % 1000 == 0)
-        return arena_format(x->arena, "%lld", (long long)(milli / 1000));
-    return arena_format(x->arena, "%lld.%03lld", (long long)(milli / 1000),
-                        (long long)(milli % 1000));
+    return milli_text(milli, arena_new(x->arena, MILLI_TEXT_MAX, 1));
 }
 
 /* What one member asks for: "4 h100-80g", "0.500 h100-80g", "2000 MiB of h100-80g". */
@@ -129,36 +126,120 @@ static const char *closed_nodes(const struct explaining *x, const struct fitting
     return arena_format(x->arena, ";%s: no new work there", text);
 }
 
+/* "; device 2 of n1 is held", or "": parts of usable nodes that take no work. */
+static const char *closed_devices(const struct explaining *x, const struct fitting *fitting)
+{
+    size_t count = 0;
+    const char *text = "";
+    for (const struct snode *n = x->sched->first_node; n != NULL; n = n->next) {
+        const struct device_list *devices = &n->node->r.devices;
+        bool is_meant =
+            n->is_usable && (id_is_none(fitting->node) || id_eq(n->node->r.id, fitting->node));
+        for (size_t i = 0; is_meant && i < devices->count; i++) {
+            const struct device_record *device = &devices->items[i];
+            if (device->class_number != fitting->class_number || device_is_usable(device) ||
+                count++ >= CLOSED_SHOWN_MAX)
+                continue;
+            const char *why =
+                device->is_held ? "held" : enum_name(&device_health_names, device->health);
+            text = arena_format(x->arena, "%s; device %lld of %.*s is %s", text,
+                                (long long)device->index, STR_ARG(n->node->r.name), why);
+        }
+    }
+    if (count > CLOSED_SHOWN_MAX)
+        text = arena_format(x->arena, "%s, and %zu more", text, count - CLOSED_SHOWN_MAX);
+    return text;
+}
+
+/* Which nodes and devices take no work. */
+static const char *closed(const struct explaining *x, const struct fitting *fitting)
+{
+    return arena_format(x->arena, "%s%s", closed_nodes(x, fitting), closed_devices(x, fitting));
+}
+
+/* Of a gang that would not even fit empty nodes: how much of it would. */
+static const char *never_fits(const struct explaining *x, const struct fitting *fitting)
+{
+    if (fitting->members <= 1)
+        return "";
+    size_t most = place_count_if_empty(x->sched, fitting);
+    if (most >= fitting->members)
+        return "";
+    return arena_format(x->arena, "; at most %zu fit even when all usable nodes are empty", most);
+}
+
+/* "at most 2 cores and 105 MiB of memory are free": what lacks beside its devices. */
+static const char *lack_beside(const struct explaining *x, const struct request *request,
+                               const struct place_room *room)
+{
+    bool lacks_cores = room->cpu_milli < request->cpu_milli;
+    bool lacks_memory = room->memory_mib < request->memory_mib;
+    const char *cores = units(x, room->cpu_milli);
+    if (lacks_cores && lacks_memory)
+        return arena_format(x->arena, "at most %s cores and %lld MiB of memory are free", cores,
+                            (long long)room->memory_mib);
+    if (lacks_cores)
+        return arena_format(x->arena, "at most %s cores are free", cores);
+    if (lacks_memory)
+        return arena_format(x->arena, "at most %lld MiB of memory is free",
+                            (long long)room->memory_mib);
+    return "no node has both free";
+}
+
+/* What its devices lack: "2 free, largest block 2". */
+static const char *lack_of_class(const struct explaining *x, const struct fitting *fitting,
+                                 const struct place_room *room)
+{
+    int64_t class_number = fitting->class_number;
+    const char *free = units(x, MAX_OF(x->sched->classes[class_number].free_milli, INT64_C(0)));
+    switch (request_kind(&fitting->request)) {
+    case REQUEST_WHOLE:
+        return arena_format(x->arena, "%s free, largest block %zu", free,
+                            largest_block(x->sched, class_number));
+    case REQUEST_CORES:
+        return arena_format(x->arena, "%s free, at most %s on one node", free,
+                            units(x, room->open_milli));
+    case REQUEST_SHARE:
+    case REQUEST_MEMORY:
+        break;
+    }
+    return arena_format(x->arena, "%s free, at most %s of one device", free,
+                        units(x, room->open_milli));
+}
+
 static void say_capacity(struct explaining *x, const struct fitting *fitting)
 {
-    const struct sched *sched = x->sched;
-    int64_t class_number = fitting->class_number;
-    size_t fit = place_count(sched, fitting);
-    const char *free = units(x, MAX_OF(sched->classes[class_number].free_milli, INT64_C(0)));
-    const char *each = wish(x, class_number);
+    const struct request *request = &fitting->request;
+    const char *each = wish(x, fitting->class_number);
+    size_t fit = place_count(x->sched, fitting);
     if (fitting->is_impossible) {
         say(x, CAUSE_WAITING_FOR_CAPACITY, "its volumes are on different nodes; none has them all");
         return;
     }
+    const char *never = never_fits(x, fitting);
     if (fitting->members > 1 && fit > 0) {
         say(x, CAUSE_WAITING_FOR_GANG,
-            arena_format(x->arena, "needs %zu members of %s at once; %zu fit now%s",
-                         fitting->members, each, fit, closed_nodes(x, fitting)));
+            arena_format(x->arena, "needs %zu members of %s at once; %zu fit now%s%s",
+                         fitting->members, each, fit, never, closed(x, fitting)));
         return;
     }
+    struct place_room room;
+    place_room(x->sched, fitting, &room);
     const char *members =
         fitting->members > 1 ? arena_format(x->arena, "%zu members of ", fitting->members) : "";
     const char *where = id_is_none(fitting->node) ? "on one node" : "on the node of its volumes";
-    size_t block = largest_block(sched, class_number);
-    const char *cores = "";
-    if (request_kind(&fitting->request) == REQUEST_WHOLE &&
-        block >= (size_t)request_devices(&fitting->request))
-        cores = arena_format(x->arena, ", but not with %s cores and %lld MiB beside them",
-                             units(x, fitting->request.cpu_milli),
-                             (long long)fitting->request.memory_mib);
-    say(x, CAUSE_WAITING_FOR_CAPACITY,
-        arena_format(x->arena, "needs %s%s %s; %s free, largest block %zu%s%s", members, each,
-                     where, free, block, cores, closed_nodes(x, fitting)));
+    if (room.is_there)
+        say(x, CAUSE_WAITING_FOR_CAPACITY,
+            arena_format(x->arena,
+                         "needs %s%s with %s cores and %lld MiB of memory %s; where the first is"
+                         " free, %s%s%s",
+                         members, each, units(x, request->cpu_milli),
+                         (long long)request->memory_mib, where, lack_beside(x, request, &room),
+                         never, closed(x, fitting)));
+    else
+        say(x, CAUSE_WAITING_FOR_CAPACITY,
+            arena_format(x->arena, "needs %s%s %s; %s%s%s", members, each, where,
+                         lack_of_class(x, fitting, &room), never, closed(x, fitting)));
 }
 
 /* Whether an earlier group of the project holds the class back from this one. */

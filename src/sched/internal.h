@@ -376,8 +376,18 @@ bool place_fits(const struct sched *sched, const struct fitting *fitting);
 /* Places all members, by rank, in the arena; NULL when not all of them fit. */
 struct plan_member *place_all(const struct sched *sched, const struct fitting *fitting,
                               struct arena *arena);
-/* Would all members fit if the usable nodes were empty? */
+/* Would all members fit if the usable nodes were empty? And how many of them would? */
 bool place_if_empty(const struct sched *sched, const struct fitting *fitting);
+size_t place_count_if_empty(const struct sched *sched, const struct fitting *fitting);
+
+/* What is free for one member, on the usable nodes that it may use. */
+struct place_room {
+    bool is_there;      /* its devices are on one of them, whatever cores and memory there are */
+    int64_t cpu_milli;  /* the most free on one where they are */
+    int64_t memory_mib; /* likewise */
+    int64_t open_milli; /* the largest free part of one device, or of one node's cores */
+};
+void place_room(const struct sched *sched, const struct fitting *fitting, struct place_room *out);
 
 /* Whose work is evicted: that of others beyond their share, or less urgent work of its
  * own project. */

@@ -320,7 +320,7 @@ static void empty_node(const struct snode *node, struct snode *out, struct sdevi
     }
 }
 
-bool place_if_empty(const struct sched *sched, const struct fitting *fitting)
+size_t place_count_if_empty(const struct sched *sched, const struct fitting *fitting)
 {
     struct sdevice devices[NODE_DEVICES_MAX];
     struct snode empty;
@@ -333,7 +333,36 @@ bool place_if_empty(const struct sched *sched, const struct fitting *fitting)
         size_t here = members_on(fitting, &empty, fitting->members);
         count = fitting->is_single_node ? MAX_OF(count, here) : count + here;
     }
-    return count >= fitting->members;
+    return MIN_OF(count, fitting->members);
+}
+
+bool place_if_empty(const struct sched *sched, const struct fitting *fitting)
+{
+    return place_count_if_empty(sched, fitting) >= fitting->members;
+}
+
+/* ---- what there is ------------------------------------------------------------------------- */
+
+void place_room(const struct sched *sched, const struct fitting *fitting, struct place_room *out)
+{
+    struct fitting bare = *fitting;
+    bare.request.memory_mib = 0;
+    if (request_kind(&bare.request) != REQUEST_CORES)
+        bare.request.cpu_milli = 0;
+    *out = (struct place_room){ 0 };
+    for (const struct snode *node = sched->first_node; node != NULL; node = node->next) {
+        if (!may_use(fitting, node))
+            continue;
+        const struct spart *part = part_of(node, fitting->class_number);
+        out->open_milli = MAX_OF(out->open_milli, part != NULL ? part->open_milli : 0);
+        if (node->cpu_class == fitting->class_number)
+            out->open_milli = MAX_OF(out->open_milli, node->cpu_free);
+        if (members_on(&bare, node, 1) == 0)
+            continue;
+        out->is_there = true;
+        out->cpu_milli = MAX_OF(out->cpu_milli, node->cpu_free);
+        out->memory_mib = MAX_OF(out->memory_mib, node->memory_free);
+    }
 }
 
 /* Whether one member fits the empty node, whatever keeps it from being used now. */
@@ -362,6 +391,37 @@ static bool node_could_hold(const struct sched *sched, const struct snode *node,
             return true;
     }
     return false;
+}
+
+/* Of the nodes that have a class the request may use. */
+static void most_add(const struct snode *node, int64_t class_number, struct node_most *out)
+{
+    size_t devices = 0;
+    for (size_t i = 0; i < node->device_count; i++) {
+        if (node->devices[i].class_number != class_number)
+            continue;
+        devices++;
+        out->device_mib = MAX_OF(out->device_mib, node->devices[i].usable_mib);
+    }
+    if (devices == 0 && node->cpu_class != class_number)
+        return;
+    out->devices = MAX_OF(out->devices, (int64_t)devices);
+    out->cpu_milli = MAX_OF(out->cpu_milli, node->cpu_milli);
+    out->memory_mib = MAX_OF(out->memory_mib, node->memory_mib);
+}
+
+struct node_most sched_most(const struct sched *sched, const struct request *request)
+{
+    struct node_most most = { 0 };
+    size_t count = request_class_count(sched->state, request);
+    for (const struct snode *node = sched->first_node; node != NULL; node = node->next) {
+        for (size_t i = 0; i < count; i++) {
+            int64_t class_number = request_class(sched->state, request, i);
+            if (class_number >= 0)
+                most_add(node, class_number, &most);
+        }
+    }
+    return most;
 }
 
 bool sched_could_ever_fit(const struct sched *sched, const struct request *request)

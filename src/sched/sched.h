@@ -95,6 +95,15 @@ struct class_capacity sched_capacity(const struct sched *sched, int64_t class_nu
 /* Could any healthy empty node (drained and failed ones count) hold one member? For submissions. */
 bool sched_could_ever_fit(const struct sched *sched, const struct request *request);
 
+/* The most that one node has of each, among those with a class that the request may use. */
+struct node_most {
+    int64_t devices;
+    int64_t device_mib; /* of one device, of what work can have */
+    int64_t cpu_milli;
+    int64_t memory_mib;
+};
+struct node_most sched_most(const struct sched *sched, const struct request *request);
+
 /* The guarantee of a project for a class: its own, or the sum of its children's where it
  * has none. */
 int64_t sched_quota(const struct sched *sched, const struct project *project, int64_t class_number);

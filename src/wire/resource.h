@@ -136,7 +136,7 @@ struct node_view {
     uint64_t generation, version;
 };
 void node_view_fill(struct node_view *view, const struct state *state, const struct node *node,
-                    struct arena *arena);
+                    struct mono now, struct arena *arena);
 void device_view_fill(struct device_view *view, const struct state *state, const struct node *node,
                       const struct device_record *device);
 
@@ -204,6 +204,9 @@ enum view_depth { VIEW_LIST, VIEW_FULL };
 void workload_view_fill(struct workload_view *view, const struct state *state,
                         const struct workload *workload, const struct wait_reason *reason,
                         enum view_depth depth, struct arena *arena);
+/* How long it has been in its state by `now`: the state's own time is that of the last event. */
+void workload_view_fill_times(struct workload_view *view, const struct workload_record *record,
+                              struct mono now);
 /* From a stored record, of a workload that has left memory. */
 void workload_view_of_record(struct workload_view *view, const struct workload_record *record,
                              const struct wire_names *names, struct arena *arena);

@@ -256,7 +256,7 @@ void device_view_fill(struct device_view *view, const struct state *state, const
 }
 
 void node_view_fill(struct node_view *view, const struct state *state, const struct node *node,
-                    struct arena *arena)
+                    struct mono now, struct arena *arena)
 {
     size_t devices = node->r.devices.count;
 
@@ -276,9 +276,8 @@ void node_view_fill(struct node_view *view, const struct state *state, const str
         .problems = node->r.problems,
         .cpu_milli = node->r.cpu_milli,
         .memory_mib = node->r.memory_mib,
-        .drain_remaining_s = node->r.drain_deadline.ns == 0
-                                 ? UNSET
-                                 : seconds_between(state->now, node->r.drain_deadline),
+        .drain_remaining_s =
+            node->r.drain_deadline.ns == 0 ? UNSET : seconds_between(now, node->r.drain_deadline),
         .clock_skew_ms = UNSET,
         .devices = { arena_new(arena, devices, sizeof(struct device_view)), devices },
         .generation = node->r.generation,
@@ -379,16 +378,11 @@ void workload_view_fill(struct workload_view *view, const struct state *state,
 {
     const struct wire_names names = wire_names_of(state);
     const struct workload_record *r = &workload->r;
-    int64_t so_far_s = seconds_between(r->state_since, state->now);
 
     workload_view_of_record(view, r, &names, arena);
     view->project = workload->project->r.path;
     view->tenant = workload->project->tenant->r.path;
     view->nodes = nodes_of(state, workload, arena);
-    if (r->state == WL_QUEUED || r->state == WL_HELD)
-        view->queued_s = so_far_s;
-    if (r->state == WL_RUNNING || r->state == WL_STOPPING)
-        view->running_s = so_far_s;
     if (depth == VIEW_LIST)
         view->spec = (struct str){ 0 };
     if (reason != NULL) {
@@ -396,6 +390,17 @@ void workload_view_fill(struct workload_view *view, const struct state *state,
         view->detail = reason->text;
         view->position = reason->position;
     }
+}
+
+void workload_view_fill_times(struct workload_view *view, const struct workload_record *record,
+                              struct mono now)
+{
+    int64_t so_far_s = seconds_between(record->state_since, now);
+
+    if (record->state == WL_QUEUED || record->state == WL_HELD)
+        view->queued_s = so_far_s;
+    if (record->state == WL_RUNNING || record->state == WL_STOPPING)
+        view->running_s = so_far_s;
 }
 
 void allocation_view_fill(struct allocation_view *view, const struct state *state,

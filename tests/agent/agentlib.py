@@ -20,7 +20,8 @@ import time
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 UID_BASE = 1000000000
 EXITED, GONE, RUNNING, STOPPING, WAITING, PREPARING = 4, 5, 2, 3, 0, 1
-END = ["none", "exit", "oom", "stopped", "not_granted", "time_limit", "fenced", "start_failed", "lost"]
+END = ["none", "exit", "oom", "stopped", "not_granted", "time_limit", "fenced", "start_failed", "lost",
+       "no_program"]
 
 TAGS = ["", "desired_begin", "desired_chunk", "desired_end", "contact", "log_ack", "image_ready",
         "inventory_get", "exec_open", "exec_resize", "exec_close", "tree_open", "hello",

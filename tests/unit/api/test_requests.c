@@ -92,6 +92,9 @@ static void test_actions(void **state)
     CHECK("submitted", world_post(&world, "/v1/workloads", SUBMIT) == 201);
     char *id = keep(&world, "id");
 
+    world.seconds += 100; /* and nothing happens */
+    CHECK("how long is by now", send_to(&world, HTTP_METHOD_GET, "/v1/workloads/", id, "") == 200 &&
+                                    world_number(&world, "queued_s") == 100);
     CHECK("held", send_to(&world, HTTP_METHOD_POST, "/v1/workloads/", id, "/hold") == 200);
     CHECK("held", strcmp(world_text(&world, "state"), "held") == 0);
     CHECK("released", send_to(&world, HTTP_METHOD_POST, "/v1/workloads/", id, "/release") == 200);
@@ -386,6 +389,12 @@ static void test_projects(void **state)
                          world_number(&world, "priority") == 70);
     CHECK("not moved", world_send(&world, HTTP_METHOD_PATCH, "/v1/projects/amber%2Fvision",
                                   "{\"path\":\"amber/nlp\"}") == 400);
+    CHECK("a dry run is refused as the real one",
+          world_send(&world, HTTP_METHOD_DELETE, "/v1/tenants/amber?dry_run=true", "") == 409 &&
+              world_send(&world, HTTP_METHOD_DELETE, "/v1/tenants/amber", "") == 409);
+    CHECK("a dry run", world_send(&world, HTTP_METHOD_DELETE,
+                                  "/v1/projects/amber%2Fvision?dry_run=true", "") == 204 &&
+                           world_get(&world, "/v1/projects/amber%2Fvision") == 200);
     CHECK("removed",
           world_send(&world, HTTP_METHOD_DELETE, "/v1/projects/amber%2Fvision", "") == 204);
     CHECK("gone", world_get(&world, "/v1/projects/amber%2Fvision") == 404);

@@ -289,6 +289,9 @@ static void sums_of_guarantees(void **state)
     lower.project =
         (struct project_spec){ .path = STR("amber"), .priority = UNSET, .quotas = { &less, 1 } };
     CHECK("a parent keeps what its children are promised", lab_do(&lab, &lower) == ERR_CONFLICT);
+    less.quota_milli = 0;
+    CHECK("nor is its own taken away",
+          lab_do(&lab, &lower) == ERR_CONFLICT && lab.e.cause == CAUSE_OVERCOMMITTED);
     lower.if_match = 1;
     CHECK("an old version", lab_do(&lab, &lower) == ERR_CONFLICT && lab.e.cause == CAUSE_CONFLICT);
 }

@@ -745,6 +745,54 @@ static void explanations_name_closed_nodes(void **state)
     CHECK("no other", memmem(why.text.data, why.text.size, "n3", 2) == NULL);
 }
 
+static bool has(struct explanation why, const char *text)
+{
+    return memmem(why.text.data, why.text.size, text, strlen(text)) != NULL;
+}
+
+static void explanations_name_what_lacks(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab_add_node(&lab, (struct lab_node){ .name = "n1",
+                                          .class_name = "h100",
+                                          .devices = 4,
+                                          .cpu_milli = 16000,
+                                          .node_memory_mib = 32000 });
+    lab_project(&lab, "amber", no_quota);
+    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 100, .cpu_milli = 12000,
+                                       .memory_mib = 31000 });
+    lab_settle(&lab);
+    struct id job = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 100, .cpu_milli = 1000,
+                                                       .memory_mib = 24000 });
+    CHECK("memory beside a fraction",
+          has(lab_why(&lab, job), "at most 1000 MiB of memory is free"));
+    job = lab_submit(
+        &lab, (struct lab_job){ "amber", .gpu_milli = 2000, .cpu_milli = 8000, .memory_mib = 500 });
+    CHECK("cores beside whole devices", has(lab_why(&lab, job), "at most 4 cores are free"));
+    job = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .cpu_milli = 100,
+                                             .memory_mib = 100, .members = 5 });
+    CHECK("a gang that never fits",
+          has(lab_why(&lab, job), "; at most 4 fit even when all usable nodes are empty"));
+}
+
+static void explanations_name_held_devices(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab_add_node(&lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 4 });
+    lab_project(&lab, "amber", no_quota);
+    struct command hold = { .type = CMD_DEVICE_HOLD };
+    hold.target.name = STR("n1");
+    hold.target.id = state_node_by_name(lab.state, STR("n1"))->r.id;
+    hold.target.index = 2;
+    lab_must(&lab, &hold);
+    struct id job = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 4000 });
+    CHECK("it is said", has(lab_why(&lab, job), "; device 2 of n1 is held"));
+}
+
 static void same_history_same_plans(void **state)
 {
     (void)state;
@@ -805,6 +853,8 @@ int main(void)
         cmocka_unit_test(the_second_class_is_second),
         cmocka_unit_test(explanations_name_numbers),
         cmocka_unit_test(explanations_name_closed_nodes),
+        cmocka_unit_test(explanations_name_what_lacks),
+        cmocka_unit_test(explanations_name_held_devices),
         cmocka_unit_test(same_history_same_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
