@@ -6,7 +6,8 @@
  * killed in between, changes nothing about that. Rules, in the order of their weight:
  *
  *   1. What is there and not wanted, or given up while the node was lost, is stopped. Nothing new
- *      starts on the node before it is gone; once its stop is overdue, nothing on its devices (ADR 0037).
+ *      starts on the node before it is gone; once its stop is overdue, nothing on its devices
+ *      (ADR 0037).
  *   2. What is wanted to stop is stopped; a shorter grace asked later shortens the wait.
  *   3. What is wanted and not there starts, unless something named in `reason` is still missing.
  *   4. What has ended stays as it ended until it is not wanted any more and its log is stored

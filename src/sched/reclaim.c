@@ -109,8 +109,9 @@ static int64_t charge_of(const struct swork *work)
     return charge;
 }
 
-/* Work that does not lie within its project's quota as a whole: counted by priority and age, the more
- * protected first, it takes the project above it. The active of a class begin with the least protected. */
+/* Work that does not lie within its project's quota as a whole: counted by priority and age, the
+ * more protected first, it takes the project above it. The active of a class begin with the
+ * least protected. */
 static bool is_beyond_quota(const struct attempt *attempt, const struct swork *victim)
 {
     const struct suse *own = &victim->project->uses[victim->active_class];
@@ -124,8 +125,9 @@ static bool is_beyond_quota(const struct attempt *attempt, const struct swork *v
     return up_to_it > own->own_quota;
 }
 
-/* Its side has more than its own before it goes. Nothing from there down ends below its quota, unless
- * nobody else is left and the work is beyond its project's quota: as a whole it was never guaranteed. */
+/* Its side has more than its own before it goes. Nothing from there down ends below its quota,
+ * unless nobody else is left and the work is beyond its project's quota: as a whole it was never
+ * guaranteed. */
 static bool victim_is_outside(const struct attempt *attempt, const struct swork *victim,
                               const struct sproject *common)
 {
@@ -350,7 +352,8 @@ static size_t parting_of(const struct attempt *attempt, const struct swork *vict
     return common_ancestor(attempt->ask.project, victim->project)->depth;
 }
 
-/* Who is spared counts again on the claimant's side: that still has to be inside for all the others. */
+/* Who is spared counts again on the claimant's side: that still has to be inside for all the
+ * others. */
 static bool is_still_inside(const struct attempt *attempt, const struct partings *partings)
 {
     if (attempt->way == EVICT_LESS_URGENT)
@@ -467,8 +470,8 @@ static bool makes_progress_at(const struct attempt *attempt, const struct victim
 /* Every reclaim leaves less lacking, so that no sequence of them comes back to where it began. */
 static bool makes_progress(const struct attempt *attempt, const struct victims *victims)
 {
-    /* Priorities are an order of their own; and work beyond its project's quota cannot claim back what
-     * it lost, for want of room inside that quota. */
+    /* Priorities are an order of their own; and work beyond its project's quota cannot claim
+     * back what it lost, for want of room inside that quota. */
     if (attempt->way == EVICT_LESS_URGENT || attempt->takes_straddlers)
         return true;
     for (const struct sproject *p = attempt->ask.project; p != NULL; p = p->parent) {

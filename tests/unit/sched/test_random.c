@@ -314,9 +314,9 @@ static void histories_with_faults(void **state)
 }
 
 /*
- * Seeds that once failed: two that evicted each other for ever, one whose claim ended while other work was
- * still being stopped that its start had been counted on, and one that evicted for a claimant whose side
- * was beyond its quota again because another victim had been spared.
+ * Seeds that once failed: two that evicted each other for ever, one whose claim ended while other
+ * work was still being stopped that its start had been counted on, and one that evicted for a
+ * claimant whose side was beyond its quota again because another victim had been spared.
  */
 static void histories_that_failed(void **state)
 {
