@@ -45,8 +45,8 @@ enum err wait_for_begin(struct cli *cli, struct str id, struct error *e) MUST_CH
 enum err wait_for_running(struct cli *cli, struct str id, struct error *e) MUST_CHECK;
 /* logs.c: copies the output to stdout until the workload ends, one attempt after the other; from
  * the latest on, unless all are wanted. */
-enum err logs_follow(struct cli *cli, struct str id, bool is_from_first,
-                     struct error *e) MUST_CHECK;
+enum err logs_follow(struct cli *cli, struct str id, bool is_from_first, struct error *e)
+    MUST_CHECK;
 /* upload.c: packs a directory, stores it unless it is stored already; digest in hexadecimal.
  * `project` is what it is for: its tenant gets the bytes. */
 enum err upload_dir(struct cli *cli, const char *dir, struct str project, struct str *digest,

@@ -511,10 +511,11 @@ enum err decide_node_remove(struct decision *d, struct error *e)
     if (rc != ERR_OK)
         return rc;
     if (node->first_allocation != NULL && !d->command->target.is_forced)
-        return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT,
-                         "node %.*s still has work; drain it first, or use --force if the machine is"
-                         " gone for good",
-                         STR_ARG(node->r.name));
+        return err_cause(
+            e, ERR_CONFLICT, CAUSE_CONFLICT,
+            "node %.*s still has work; drain it first, or use --force if the machine is"
+            " gone for good",
+            STR_ARG(node->r.name));
     if (!d->command->target.is_forced)
         rc = check_no_volumes(d, node, e);
     if (rc != ERR_OK)

@@ -404,7 +404,7 @@ struct attempt {
     struct plan *plan;
     enum evict_way way;
     bool takes_straddlers; /* also whose project then ends below its quota: see reclaim.c */
-    struct mono retry_at; /* when the protection of a victim ends; 0: none stood in the way */
+    struct mono retry_at;  /* when the protection of a victim ends; 0: none stood in the way */
     struct plan_member *members; /* where it was held to run, by reclaim() and reclaim_hold() */
 };
 void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_number);
