@@ -233,10 +233,10 @@ static int borrow_socket(const struct seccomp_notif *asked)
     return process < 0 ? -1 : pidfd_getfd(process, (int)asked->data.args[0], 0);
 }
 
-static void reply(int listener, struct seccomp_notif_resp *reply)
+static void reply(int listener, struct seccomp_notif_resp *out)
 {
-    if (seccomp_notify_id_valid(listener, reply->id) == 0)
-        (void)seccomp_notify_respond(listener, reply); /* it may have been killed */
+    if (seccomp_notify_id_valid(listener, out->id) == 0)
+        (void)seccomp_notify_respond(listener, out); /* it may have been killed */
 }
 
 /* With the address that was looked at. One that blocks would keep all others waiting: a
@@ -400,11 +400,11 @@ static bool reap(pid_t child, int options, int *status)
 static int supervise(const struct egress *egress, int listener, pid_t child)
 {
     struct seccomp_notif *asked = NULL;
-    struct seccomp_notif_resp *reply = NULL;
+    struct seccomp_notif_resp *answered = NULL;
     int status = 0;
     bool has_ended = false;
     AUTO(fd) int program = pidfd_open(child, 0);
-    if (program < 0 || seccomp_notify_alloc(&asked, &reply) != 0)
+    if (program < 0 || seccomp_notify_alloc(&asked, &answered) != 0)
         return fail("look after the program");
     for (;;) {
         struct pollfd ready[] = { { .fd = listener, .events = POLLIN },
@@ -412,12 +412,12 @@ static int supervise(const struct egress *egress, int listener, pid_t child)
         if (poll(ready, COUNT_OF(ready), -1) < 0 && errno != EINTR)
             break;
         if ((ready[0].revents & POLLIN) != 0)
-            answer(egress, listener, asked, reply);
+            answer(egress, listener, asked, answered);
         else if ((ready[0].revents & (POLLHUP | POLLERR)) != 0 || ready[1].revents != 0)
             break; /* older kernels hang up only once the program is reaped: its end is seen by itself */
         has_ended = has_ended || reap(child, WNOHANG, &status);
     }
-    seccomp_notify_free(asked, reply);
+    seccomp_notify_free(asked, answered);
     if (!has_ended && !reap(child, 0, &status))
         return CANNOT_START;
     return WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALLED + WTERMSIG(status);
