@@ -280,8 +280,8 @@ static bool yaml_is_nested(const json_t *value)
            (json_is_array(value) && json_array_size(value) > 0);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the answer, whose depth was bounded when
- * it was read */
+/* As deep as the answer, whose depth was bounded when it was read.
+ * NOLINTNEXTLINE(misc-no-recursion) */
 static void cli_print_yaml(const json_t *value, unsigned indent)
 {
     const char *key;
