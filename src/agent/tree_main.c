@@ -244,16 +244,6 @@ static enum err take_bytes(struct archive *in, struct archive *disk, struct erro
     }
 }
 
-static enum err place_entry(struct place *place, struct archive_entry *entry, struct error *e)
-{
-    const char *name = NULL;
-    const char *given = archive_entry_pathname(entry);
-    enum err rc = place_name(place, given, archive_entry_filetype(entry) == AE_IFDIR, &name, e);
-    if (rc == ERR_OK && name != given)
-        archive_entry_copy_pathname(entry, name);
-    return rc;
-}
-
 static enum err take_entry(struct archive *in, struct archive *disk, struct archive_entry *entry,
                            struct error *e)
 {
@@ -281,7 +271,7 @@ static enum err take_all(struct archive *in, struct archive *disk, struct place 
             return ERR_OK;
         if (rc < ARCHIVE_WARN)
             return archive_failed(in, ERR_IO, "read the stream", e);
-        enum err taken = place_entry(place, entry, e);
+        enum err taken = archive_place(place, entry, e);
         if (taken == ERR_OK)
             taken = take_entry(in, disk, entry, e);
         if (taken != ERR_OK)

@@ -219,16 +219,6 @@ static enum err read_entry(struct archive *in, struct archive_entry *entry, stru
                                                           : ERR_OK;
 }
 
-static enum err place_entry(struct place *place, struct archive_entry *entry, struct error *e)
-{
-    const char *name = NULL;
-    const char *given = archive_entry_pathname(entry);
-    enum err rc = place_name(place, given, archive_entry_filetype(entry) == AE_IFDIR, &name, e);
-    if (rc == ERR_OK && name != given)
-        archive_entry_copy_pathname(entry, name);
-    return rc;
-}
-
 /* The next entry that is wanted; those that are not are counted, and named when asked for. */
 static enum err next_entry(struct archive *in, bool is_verbose, size_t *skipped,
                            struct archive_entry **out, struct error *e)
@@ -261,7 +251,7 @@ static enum err read_entries(struct archive *in, struct archive *out, struct pla
             return rc;
         if (entry == NULL)
             break;
-        rc = place_entry(place, entry, e);
+        rc = archive_place(place, entry, e);
         archive_entry_set_perm(entry, archive_entry_perm(entry) & 0777); /* no set-user-id */
         if (rc == ERR_OK)
             rc = read_entry(in, entry, out, e);
