@@ -97,7 +97,7 @@ static void note_ended(struct agentd *agentd, struct attempt *attempt, int disk_
     bool is_this_boot =
         strncmp(attempt->status.boot_id, agentd->boot_id, sizeof(attempt->status.boot_id)) == 0;
     attempt->ended_at = is_this_boot ? (struct mono){ attempt->status.ended_ns } : clock_boottime();
-    /* Stored to its last byte is not enough: that it ends there must be told, or readers wait for more. */
+    /* Stored to its last byte is not enough: that it ends there must be told, or readers wait. */
     attempt->is_log_stored = log_size(disk_fd) == 0;
     set_state(agentd, attempt, REC_EXITED);
 }
