@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 
 static void PRINTF(3, 0) error_format(struct error *e, enum err code, const char *fmt, va_list args)
 {
+    assert(code != ERR_OK);
     if (e == NULL)
         return;
     e->code = code;
@@ -16,7 +18,7 @@ static void PRINTF(3, 0) error_format(struct error *e, enum err code, const char
     (void)vsnprintf(e->text, sizeof(e->text), fmt, args);
 }
 
-enum err err_set(struct error *e, enum err code, const char *fmt, ...)
+enum err error_set(struct error *e, enum err code, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -25,7 +27,7 @@ enum err err_set(struct error *e, enum err code, const char *fmt, ...)
     return code;
 }
 
-enum err err_field(struct error *e, const char *field, const char *fmt, ...)
+enum err error_field(struct error *e, const char *field, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -36,7 +38,7 @@ enum err err_field(struct error *e, const char *field, const char *fmt, ...)
     return ERR_INVALID;
 }
 
-enum err err_cause(struct error *e, enum err code, unsigned cause, const char *fmt, ...)
+enum err error_cause(struct error *e, enum err code, unsigned cause, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -47,8 +49,9 @@ enum err err_cause(struct error *e, enum err code, unsigned cause, const char *f
     return code;
 }
 
-enum err err_wrap(struct error *e, enum err code, const char *fmt, ...)
+enum err error_wrap(struct error *e, enum err code, const char *fmt, ...)
 {
+    assert(code != ERR_OK);
     if (e == NULL)
         return code;
 
@@ -66,7 +69,7 @@ enum err err_wrap(struct error *e, enum err code, const char *fmt, ...)
     return code;
 }
 
-enum err err_errno(struct error *e, const char *fmt, ...)
+enum err error_errno(struct error *e, const char *fmt, ...)
 {
     int saved = errno;
     va_list args;

@@ -18,12 +18,6 @@ bool digest_is_none(const struct digest *digest)
     return memcmp(digest, &none, sizeof(none)) == 0;
 }
 
-enum err not_found(struct error *e, const char *what, struct str name)
-{
-    return err_cause(e, ERR_NOT_FOUND, CAUSE_NOT_FOUND, "there is no %s \"%.*s\"", what,
-                     (int)MIN_OF(name.size, (size_t)100), name.data != NULL ? name.data : "");
-}
-
 static bool is_name_char(char c, bool is_inside)
 {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))

@@ -49,7 +49,11 @@ enum err decide_match(const struct decision *d, uint64_t version, struct error *
 bool digest_is_none(const struct digest *digest);
 
 /* Returns ERR_NOT_FOUND, with "there is no `what` NAME" as its text. */
-enum err not_found(struct error *e, const char *what, struct str name);
+static inline enum err not_found(struct error *e, const char *what, struct str name)
+{
+    return err_cause(e, ERR_NOT_FOUND, CAUSE_NOT_FOUND, "there is no %s \"%.*s\"", what,
+                     (int)MIN_OF(name.size, (size_t)100), name.data != NULL ? name.data : "");
+}
 
 /* Lower-case letters, digits, inside also "-", "." or "_"; at most NAME_MAX_BYTES. ERR_INVALID. */
 enum err check_name(struct str name, const char *field, struct error *e) MUST_CHECK;

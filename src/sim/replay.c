@@ -22,9 +22,11 @@ static int64_t asked(const struct pack_shape *shape)
     return (int64_t)shape->count * shape->milli;
 }
 
+/* Nodes without devices have nothing that could be in use. */
 static double percent(const struct replay *replay, int64_t milli)
 {
-    return (double)milli / ((double)replay->trace->capacity_milli / 1000.0) / 10;
+    double capacity = (double)replay->trace->capacity_milli;
+    return capacity > 0 ? (double)milli / (capacity / 1000.0) / 10 : 0.0;
 }
 
 /* To two decimals, correctly, as the published tables are. */
@@ -102,7 +104,7 @@ void replay_run(const struct trace *trace, const struct replay_options *options,
             replay.at_100_count > 0 ? replay.at_100_sum / (double)replay.at_100_count : 0.0,
         .allocation_pct_end = percent(&replay, replay.used_milli),
         .unallocated = (capacity - (double)replay.used_milli) / 1000.0,
-        .fragmentation_pct = 100.0 * fragmented / capacity,
+        .fragmentation_pct = capacity > 0 ? 100.0 * fragmented / capacity : 0.0,
         .failed = replay.failed,
     };
     pack_free(replay.pack);
@@ -140,14 +142,14 @@ size_t *replay_arrivals(const struct trace *trace, bool is_shuffled, uint64_t se
         arrivals.items[left - 1] = arrivals.items[other];
         arrivals.items[other] = last;
     }
-    while (inflate_pct > 0 && sum > bound) {
+    while (inflate_pct > 0 && sum > bound && arrivals.count > 0) {
         size_t at = random_below(&seed, arrivals.count);
         sum -= asked(&trace->pods[arrivals.items[at]].shape);
         memmove(arrivals.items + at, arrivals.items + at + 1,
                 (arrivals.count - at - 1) * sizeof(*arrivals.items));
         arrivals.count--;
     }
-    bool has_devices = sum > 0; /* else nothing would ever be enough */
+    bool has_devices = sum > 0 && trace->pod_count > 0; /* else nothing would ever be enough */
     while (inflate_pct > 0 && has_devices) {
         size_t pod = random_below(&seed, trace->pod_count);
         if (sum + trace->pods[pod].shape.milli > bound)
@@ -156,7 +158,8 @@ size_t *replay_arrivals(const struct trace *trace, bool is_shuffled, uint64_t se
         vec_push(&arrivals, pod);
     }
     size_t *out = arena_new(arena, arrivals.count, sizeof(*out));
-    memcpy(out, arrivals.items, arrivals.count * sizeof(*out));
+    if (arrivals.count > 0)
+        memcpy(out, arrivals.items, arrivals.count * sizeof(*out));
     *count = arrivals.count;
     vec_done(&arrivals);
     return out;
