@@ -1,5 +1,7 @@
 #include "sim/agents.h"
 
+#include <stdlib.h>
+
 #include "core/core.h"
 #include "model/transition.h"
 
@@ -49,8 +51,23 @@ static bool is_reachable(const struct agent *agent)
     return agent->is_up && !agent->is_partitioned;
 }
 
+void agent_stir(struct world *world, struct agent *agent)
+{
+    if (agent->is_stirred)
+        return;
+    agent->is_stirred = true;
+    vec_push(&world->stirred, (size_t)(agent - world->agents));
+}
+
+void agent_report_later(struct world *world, struct agent *agent)
+{
+    agent->is_report_due = true;
+    agent_stir(world, agent);
+}
+
 void agents_heartbeat(struct world *world)
 {
+    world->heard = world->now;
     for (size_t i = 0; i < world->agent_count; i++) {
         struct agent *agent = &world->agents[i];
         if (!is_reachable(agent))
@@ -58,6 +75,13 @@ void agents_heartbeat(struct world *world)
         agent->seen = world->now;
         engine_node_seen(world->engine, agent->node, boot_id(world, agent));
     }
+}
+
+void agents_keep_contact(struct world *world)
+{
+    int64_t unknown_after_s = engine_state(world->engine)->settings.unknown_after_s;
+    if (world->now.ns - world->heard.ns >= unknown_after_s * NS_PER_S / 2)
+        agents_heartbeat(world);
 }
 
 static struct observed observe(const struct process *process)
@@ -95,11 +119,12 @@ static bool is_past(const struct world *world, struct mono at)
     return !mono_before(world->now, at);
 }
 
-static void process_exit(struct agent *agent, struct process *process, struct exit_status exit)
+static void process_exit(struct world *world, struct agent *agent, struct process *process,
+                         struct exit_status exit)
 {
     process->has_exited = true;
     process->exit = exit;
-    agent->is_report_due = true;
+    agent_report_later(world, agent);
 }
 
 static void save_checkpoint(const struct world *world, const struct process *process)
@@ -112,28 +137,115 @@ static void save_checkpoint(const struct world *world, const struct process *pro
     process->job->done_ns += ran_ns - ran_ns % every_ns;
 }
 
-void agents_end_work(struct world *world)
+static void agent_end_work(struct world *world, struct agent *agent)
 {
     static const struct exit_status good = { .is_known = true };
     static const struct exit_status bad = { .is_known = true, .code = 1 };
     static const struct exit_status killed = { .is_known = true, .signal = 15 };
-    for (size_t i = 0; i < world->agent_count; i++) {
-        struct agent *agent = &world->agents[i];
-        for (size_t k = 0; k < agent->processes.count; k++) {
-            struct process *process = &agent->processes.items[k];
-            if (process->has_exited)
-                continue;
-            if (is_past(world, process->ends_at)) {
-                process_exit(agent, process, process->will_fail ? bad : good);
-            } else if (process->is_stopping && is_past(world, process->dies_at)) {
-                save_checkpoint(world, process);
-                process_exit(agent, process, killed);
-            }
+    for (size_t k = 0; k < agent->processes.count; k++) {
+        struct process *process = &agent->processes.items[k];
+        if (process->has_exited)
+            continue;
+        if (is_past(world, process->ends_at)) {
+            process_exit(world, agent, process, process->will_fail ? bad : good);
+        } else if (process->is_stopping && is_past(world, process->dies_at)) {
+            save_checkpoint(world, process);
+            process_exit(world, agent, process, killed);
         }
-        if (agent->is_report_due && is_reachable(agent))
-            report(world, agent);
+    }
+    if (agent->is_report_due && is_reachable(agent))
+        report(world, agent);
+}
+
+/* ---- alarms -------------------------------------------------------------------------------- */
+
+static bool alarm_before(const struct alarm *a, const struct alarm *b)
+{
+    return a->at_ns < b->at_ns;
+}
+
+static void alarm_swap(struct alarm *a, struct alarm *b)
+{
+    struct alarm kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void alarm_set(struct world *world, struct agent *agent, struct id allocation,
+                      struct mono at)
+{
+    if (at.ns == INT64_MAX)
+        return;
+    const struct alarm alarm = { at.ns, (size_t)(agent - world->agents), allocation };
+    vec_push(&world->alarms, alarm);
+    struct alarm *heap = world->alarms.items;
+    for (size_t i = world->alarms.count - 1; i > 0 && alarm_before(&heap[i], &heap[(i - 1) / 2]);
+         i = (i - 1) / 2)
+        alarm_swap(&heap[i], &heap[(i - 1) / 2]);
+}
+
+static void alarm_drop_first(struct world *world)
+{
+    struct alarm *heap = world->alarms.items;
+    size_t count = --world->alarms.count;
+    heap[0] = heap[count];
+    for (size_t i = 0;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++)
+            least = alarm_before(&heap[child], &heap[least]) ? child : least;
+        if (least == i)
+            return;
+        alarm_swap(&heap[i], &heap[least]);
+        i = least;
     }
 }
+
+static int index_order(const void *left, const void *right)
+{
+    size_t a = *(const size_t *)left;
+    size_t b = *(const size_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* In the order of their numbers, whatever stirred them first: the log of events depends on it. */
+static void stirred_sort(struct world *world)
+{
+    qsort(world->stirred.items, world->stirred.count, sizeof(size_t), index_order);
+}
+
+/* Who cannot be reached stays stirred. */
+static void stirred_settle(struct world *world)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < world->stirred.count; i++) {
+        struct agent *agent = &world->agents[world->stirred.items[i]];
+        agent->is_stirred = !is_reachable(agent);
+        if (agent->is_stirred)
+            world->stirred.items[kept++] = world->stirred.items[i];
+    }
+    world->stirred.count = kept;
+}
+
+static void end_stirred(struct world *world)
+{
+    for (size_t i = 0; i < world->stirred.count; i++)
+        agent_end_work(world, &world->agents[world->stirred.items[i]]);
+    stirred_settle(world);
+}
+
+void agents_end_work(struct world *world)
+{
+    while (world->alarms.count > 0 && world->alarms.items[0].at_ns <= world->now.ns) {
+        agent_stir(world, &world->agents[world->alarms.items[0].agent]);
+        alarm_drop_first(world);
+    }
+    if (world->stirred.count == 0)
+        return;
+    stirred_sort(world);
+    end_stirred(world);
+}
+
+/* ---- what is wanted ------------------------------------------------------------------------ */
 
 static struct mono later(struct mono at, int64_t span_s)
 {
@@ -156,7 +268,8 @@ static void process_start(struct world *world, struct agent *agent, const struct
     if (process.will_fail)
         process.ends_at = fails_at;
     vec_push(&agent->processes, process);
-    agent->is_report_due = true;
+    alarm_set(world, agent, process.allocation, process.ends_at);
+    agent_report_later(world, agent);
 }
 
 /* TERM at once; KILL when its grace is over, which ends everything but what never dies. */
@@ -170,7 +283,8 @@ static void process_stop(struct world *world, struct agent *agent, struct proces
     process->dies_at = stop_s == SIM_NEVER
                            ? (struct mono){ INT64_MAX }
                            : mono_add_s(world->now, stop_s == UNSET ? 0 : MIN_OF(stop_s, grace_s));
-    agent->is_report_due = true;
+    alarm_set(world, agent, process->allocation, process->dies_at);
+    agent_report_later(world, agent);
 }
 
 static struct process *process_of(struct agent *agent, struct id allocation)
@@ -205,17 +319,22 @@ static void agent_act(struct world *world, struct agent *agent)
 
 void agents_act(struct world *world)
 {
-    for (size_t i = 0; i < world->agent_count; i++) {
-        if (is_reachable(&world->agents[i]))
-            agent_act(world, &world->agents[i]);
+    if (world->stirred.count == 0)
+        return;
+    stirred_sort(world);
+    for (size_t i = 0; i < world->stirred.count; i++) {
+        struct agent *agent = &world->agents[world->stirred.items[i]];
+        if (is_reachable(agent))
+            agent_act(world, agent);
     }
-    agents_end_work(world);
+    end_stirred(world);
 }
 
-void agent_power_off(struct agent *agent)
+void agent_power_off(struct world *world, struct agent *agent)
 {
     agent->is_up = false;
     agent->processes.count = 0;
+    world->has_silent = true;
 }
 
 static struct mono earlier(struct mono a, struct mono b)
@@ -238,18 +357,8 @@ static struct mono silence_next(const struct world *world, const struct agent *a
 
 struct mono agents_next(const struct world *world)
 {
-    struct mono next = { INT64_MAX };
-    for (size_t i = 0; i < world->agent_count; i++) {
-        const struct agent *agent = &world->agents[i];
-        next = earlier(next, silence_next(world, agent));
-        for (size_t k = 0; k < agent->processes.count; k++) {
-            const struct process *process = &agent->processes.items[k];
-            if (process->has_exited)
-                continue;
-            next = earlier(next, process->ends_at);
-            if (process->is_stopping)
-                next = earlier(next, process->dies_at);
-        }
-    }
+    struct mono next = { world->alarms.count > 0 ? world->alarms.items[0].at_ns : INT64_MAX };
+    for (size_t i = 0; world->has_silent && i < world->agent_count; i++)
+        next = earlier(next, silence_next(world, &world->agents[i]));
     return next;
 }

@@ -72,9 +72,11 @@ static void seam_build(void *arg, const struct state *state, const struct node *
 
 static void seam_send(void *arg, struct id node, struct str bytes)
 {
-    (void)arg;
-    (void)node;
+    struct world *world = arg;
+    struct agent *agent = id_map_get(&world->by_node, node);
     (void)bytes;
+    if (agent != NULL)
+        agent_stir(world, agent);
 }
 
 static bool is_decision(const struct event *event)
@@ -141,7 +143,7 @@ static void controller_restart(struct world *world)
     engine_start(world->engine, epoch, STR("sim"));
     agents_heartbeat(world);
     for (size_t i = 0; i < world->agent_count; i++)
-        world->agents[i].is_report_due = true;
+        agent_report_later(world, &world->agents[i]);
 }
 
 /* ---- the cluster --------------------------------------------------------------------------- */
@@ -215,6 +217,7 @@ static enum err node_join(struct world *world, struct agent *agent, struct error
     if (rc != ERR_OK)
         return rc;
     agent->node = state_node_by_name(engine_state(world->engine), agent->name)->r.id;
+    id_map_put(&world->by_node, agent->node, agent);
     return agent_inventory(world, agent, e);
 }
 
@@ -383,6 +386,9 @@ void world_end(struct world *world)
     for (size_t i = 0; i < world->agent_count; i++)
         vec_done(&world->agents[i].processes);
     vec_done(&world->jobs);
+    vec_done(&world->alarms);
+    vec_done(&world->stirred);
+    id_map_done(&world->by_node);
     id_map_done(&world->by_workload);
     engine_free(world->engine);
 }
@@ -408,7 +414,7 @@ int64_t world_next(const struct world *world)
 void world_advance(struct world *world, int64_t t)
 {
     world->now.ns = BEGIN_NS + t;
-    agents_heartbeat(world);
+    agents_keep_contact(world);
     agents_end_work(world);
 }
 
@@ -549,7 +555,7 @@ static enum err act_on_node(struct world *world, const struct sim_event *event,
 static enum err node_fail(struct world *world, struct agent *agent, struct error *e)
 {
     struct command command = { .type = CMD_NODE_CONTACT, .actor = controller };
-    agent_power_off(agent);
+    agent_power_off(world, agent);
     command.contact.node = agent->node;
     command.contact.contact = CONTACT_LOST;
     return ask(world, &command, e);
@@ -559,7 +565,7 @@ static enum err node_return(struct world *world, struct agent *agent, struct err
 {
     agent->is_up = true;
     agent->boots++;
-    agent->is_report_due = true;
+    agent_report_later(world, agent);
     enum err rc = agent_inventory(world, agent, e);
     agents_heartbeat(world);
     return rc;
@@ -584,6 +590,7 @@ static enum err act_on_machine(struct world *world, const struct sim_event *even
     }
     if (agent == NULL)
         return doc_error(event->at, e, "there is no node \"%.*s\"", STR_ARG(event->name));
+    agents_heartbeat(world); /* up to this instant all could be heard */
     if (event->type == SIM_FAIL_NODE)
         return node_fail(world, agent, e);
     if (event->type == SIM_RETURN_NODE)
@@ -591,7 +598,8 @@ static enum err act_on_machine(struct world *world, const struct sim_event *even
     if (event->type == SIM_FAIL_DEVICE || event->type == SIM_RETURN_DEVICE)
         return device_set(world, event, agent, e);
     agent->is_partitioned = event->type == SIM_PARTITION;
-    agent->is_report_due = true;
+    world->has_silent = true;
+    agent_report_later(world, agent);
     agents_heartbeat(world);
     return ERR_OK;
 }

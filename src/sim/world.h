@@ -42,7 +42,15 @@ struct agent {
     bool is_up, is_partitioned;
     struct mono seen;
     bool is_report_due;
+    bool is_stirred; /* among those to look at */
     VEC(struct process) processes;
+};
+
+/* When a process may have something to do; those that are over by then are found out then. */
+struct alarm {
+    int64_t at_ns;
+    size_t agent;
+    struct id allocation;
 };
 
 struct world {
@@ -53,7 +61,12 @@ struct world {
     uint64_t entropy;
     struct agent *agents;
     size_t agent_count;
-    VEC(struct job *) jobs; /* in order of submission */
+    struct id_map by_node;    /* -> struct agent */
+    VEC(struct alarm) alarms; /* a heap, the earliest first */
+    VEC(size_t) stirred;      /* agents that have something to carry out or to tell */
+    bool has_silent;          /* some node was cut off at some time */
+    struct mono heard;        /* when all that can be heard were last */
+    VEC(struct job *) jobs;   /* in order of submission */
     struct id_map by_workload;
     int64_t errors;       /* events that were refused, and not expected to be */
     struct mono decided;  /* the last start or eviction */
