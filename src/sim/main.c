@@ -13,6 +13,9 @@
 static const char usage[] =
     "usage: berth-sim run [--events] FILE|DIRECTORY...\n"
     "       berth-sim replay --nodes FILE --pods FILE [OPTION...]\n"
+    "       berth-sim replay --philly FILE [--policy static|borrow] [--nodes N] [--gpus N] "
+    "[--json]\n"
+    "       berth-sim bench [--preset NAME] [OPTION...]\n"
     "       berth-sim --help | --version\n"
     "\n"
     "Runs scenarios through the scheduler and the core of berthd, in virtual time.\n"
@@ -32,6 +35,18 @@ static const char usage[] =
     "    --inflate PERCENT  repeat pods at random until they ask for so much of all devices\n"
     "    --placement NAME   first_fit, best_fit, pack, spread, fgd or adaptive (adaptive)\n"
     "    --placements FILE  a line an arrival: POD NODE DEVICE-DEVICE, or POD -\n"
+    "    --json             the figures as JSON\n"
+    "  replay --philly FILE jobs of virtual clusters (timestamp,duration,num_gpus,cluster), each "
+    "a\n"
+    "                       tenant with its part of --nodes (64) of --gpus (8) devices: how long "
+    "jobs\n"
+    "                       were delayed; with --policy static nobody gets more than its part\n"
+    "\n"
+    "  bench                a large made-up cluster with a long queue: what decisions take\n"
+    "    --nodes N --gpus N --projects N --workloads N --events N   (12500 8 1000 1000000 20000)\n"
+    "    --preset NAME      instead: quota-baseline or quota-large, queues that borrow, in "
+    "virtual\n"
+    "                       time\n"
     "    --json             the figures as JSON\n"
     "\n"
     "exit status: 0 everything is as expected, 1 something is not, 2 wrong use or file\n";
@@ -160,5 +175,7 @@ int main(int argc, char **argv)
         return run(argc - 2, argv + 2);
     if (strcmp(argv[1], "replay") == 0)
         return replay_main(argc - 2, argv + 2);
+    if (strcmp(argv[1], "bench") == 0)
+        return bench_main(argc - 2, argv + 2);
     return wrong_use("there is no such command");
 }

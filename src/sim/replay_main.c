@@ -14,43 +14,6 @@ static const char *const policies[PACK_POLICY_COUNT] = {
     [PACK_SPREAD] = "spread",       [PACK_FGD] = "fgd",           [PACK_ADAPTIVE] = "adaptive",
 };
 
-struct words {
-    const char *nodes, *pods, *order, *inflate, *placement, *placements;
-    bool is_json;
-};
-
-struct word {
-    const char *name;
-    size_t offset;
-};
-
-static const struct word words[] = {
-    { "--nodes", offsetof(struct words, nodes) },
-    { "--pods", offsetof(struct words, pods) },
-    { "--order", offsetof(struct words, order) },
-    { "--inflate", offsetof(struct words, inflate) },
-    { "--placement", offsetof(struct words, placement) },
-    { "--placements", offsetof(struct words, placements) },
-};
-
-/* False: an option that is not known, or has no value. */
-static bool read_words(int argc, char **argv, struct words *out)
-{
-    for (int i = 0; i < argc; i++) {
-        const struct word *word = NULL;
-        if (strcmp(argv[i], "--json") == 0) {
-            out->is_json = true;
-            continue;
-        }
-        for (size_t k = 0; k < COUNT_OF(words); k++)
-            word = strcmp(argv[i], words[k].name) == 0 ? &words[k] : word;
-        if (word == NULL || i + 1 == argc)
-            return false;
-        *(const char **)(void *)((char *)out + word->offset) = argv[++i];
-    }
-    return true;
-}
-
 static bool policy_named(const char *name, enum pack_policy *out)
 {
     for (size_t i = 0; i < COUNT_OF(policies); i++) {
@@ -153,8 +116,10 @@ int replay_main(int argc, char **argv)
     struct words given = { 0 };
     struct replay_options options = { .policy = PACK_ADAPTIVE };
     struct error e = { 0 };
-    if (!read_words(argc, argv, &given))
+    if (!words_read(argc, argv, &given) || words_has_bench(&given))
         return wrong_use("an option of replay is not known, or has no value");
+    if (given.philly != NULL)
+        return philly_main(&given);
     if (given.nodes == NULL || given.pods == NULL)
         return wrong_use("replay needs --nodes and --pods");
     if (given.placement != NULL && !policy_named(given.placement, &options.policy))

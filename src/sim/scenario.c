@@ -385,8 +385,7 @@ static enum err read_course(const struct doc *doc, struct arena *arena, struct s
     return rc;
 }
 
-/* "2026-03-28T00:00:00Z" */
-static bool parse_start(struct str text, struct wall *out)
+bool scenario_instant(struct str text, struct wall *out)
 {
     int64_t part[6];
     static const struct {
@@ -396,9 +395,11 @@ static bool parse_start(struct str text, struct wall *out)
         { 0, 4, 1970, 2200 }, { 5, 2, 1, 12 },  { 8, 2, 1, 31 },
         { 11, 2, 0, 23 },     { 14, 2, 0, 59 }, { 17, 2, 0, 59 },
     };
-    if (text.size != 20 || memcmp(text.data + 4, "-", 1) != 0 || text.data[7] != '-' ||
-        text.data[10] != 'T' || text.data[13] != ':' || text.data[16] != ':' ||
-        text.data[19] != 'Z')
+    if (text.size < 19 || text.data[4] != '-' || text.data[7] != '-' || text.data[13] != ':' ||
+        text.data[16] != ':')
+        return false;
+    bool is_iso = text.size == 20 && text.data[10] == 'T' && text.data[19] == 'Z';
+    if (!is_iso && (text.size != 19 || text.data[10] != ' '))
         return false;
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         const struct str digits = { text.data + parts[i].at, parts[i].size };
@@ -438,7 +439,7 @@ enum err scenario_read(const struct doc *doc, struct arena *arena, struct scenar
     const struct doc *start = doc->kind == DOC_MAP ? doc_get(doc, "start") : NULL;
     *out = (struct scenario){ .start = { INT64_C(1767225600) * NS_PER_S } }; /* 2026-01-01 */
     enum err rc = fields_read(doc, scenario_fields, COUNT_OF(scenario_fields), arena, out, e);
-    if (rc == ERR_OK && start != NULL && !parse_start(start->text, &out->start))
+    if (rc == ERR_OK && start != NULL && !scenario_instant(start->text, &out->start))
         return doc_error(start, e, "start: expected an instant like 2026-03-28T00:00:00Z");
     if (rc == ERR_OK)
         rc = read_settings(settings != NULL ? settings : &no_settings, arena, &out->settings, e);

@@ -127,4 +127,7 @@ struct scenario {
 enum err scenario_read(const struct doc *doc, struct arena *arena, struct scenario *out,
                        struct error *e) MUST_CHECK;
 
+/* "2026-03-28T00:00:00Z", or as traces have it, "2026-03-28 00:00:00". */
+bool scenario_instant(struct str text, struct wall *out);
+
 #endif

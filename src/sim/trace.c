@@ -3,73 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 32, POPULARITY_PCT = 95 };
+#include "sim/table.h"
 
-/* ---- CSV ----------------------------------------------------------------------------------- */
-
-struct table {
-    struct str names[COLUMNS_MAX];
-    size_t column_count;
-    struct str rest; /* lines not read yet */
-    size_t line;     /* of the one read last, from 1 */
-    struct str fields[COLUMNS_MAX];
-};
-
-static size_t split(struct str line, struct str fields[COLUMNS_MAX])
-{
-    size_t count = 0;
-    if (line.size > 0 && line.data[line.size - 1] == '\r')
-        line.size--;
-    for (bool is_last = false; !is_last && count < COLUMNS_MAX;) {
-        is_last = memchr(line.data, ',', line.size) == NULL;
-        fields[count++] = str_cut(&line, ',');
-    }
-    return count;
-}
-
-static void table_open(struct table *table, struct str text)
-{
-    *table = (struct table){ .rest = text, .line = 1 };
-    table->column_count = split(str_cut(&table->rest, '\n'), table->names);
-}
-
-/* False at the end. */
-static bool table_next(struct table *table, enum err *rc, struct error *e)
-{
-    *rc = ERR_OK;
-    if (table->rest.size == 0)
-        return false;
-    table->line++;
-    size_t count = split(str_cut(&table->rest, '\n'), table->fields);
-    if (count == table->column_count)
-        return true;
-    *rc = err_set(e, ERR_INVALID, "line %zu: %zu columns, the header has %zu", table->line, count,
-                  table->column_count);
-    return false;
-}
-
-static bool table_text(const struct table *table, const char *name, struct str *out)
-{
-    for (size_t i = 0; i < table->column_count; i++) {
-        if (!str_is(table->names[i], name))
-            continue;
-        *out = table->fields[i];
-        return true;
-    }
-    return false;
-}
-
-static enum err table_number(const struct table *table, const char *name, int64_t *out,
-                             struct error *e)
-{
-    struct str text = { 0 };
-    if (!table_text(table, name, &text))
-        return err_set(e, ERR_INVALID, "there is no column \"%s\"", name);
-    if (!str_to_i64(text, 0, INT64_C(1) << 40, out))
-        return err_set(e, ERR_INVALID, "line %zu: %s \"%.*s\" is no number", table->line, name,
-                       STR_ARG(text));
-    return ERR_OK;
-}
+enum { POPULARITY_PCT = 95 };
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 

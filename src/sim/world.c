@@ -99,6 +99,13 @@ static void seam_publish(void *arg, const struct event *event, struct str body)
                event_name(event->type), STR_ARG(body));
 }
 
+static bool seam_check(void *arg, const struct state *state, const struct sched *sched)
+{
+    (void)state;
+    (void)sched;
+    return ((struct world *)arg)->is_unchecked;
+}
+
 static void seam_report(void *arg, const char *what, const struct error *e)
 {
     struct world *world = arg;
@@ -119,6 +126,7 @@ static void engine_make(struct world *world, struct state *state)
         .desired_build = seam_build,
         .desired_send = seam_send,
         .publish = seam_publish,
+        .check = seam_check,
         .report = seam_report,
     };
     world->engine = engine_new(&seams, state);
@@ -400,6 +408,13 @@ int64_t world_t(const struct world *world)
     return world->now.ns - BEGIN_NS;
 }
 
+int64_t world_class(const struct world *world)
+{
+    const struct class_object *class =
+        state_class_by_name(engine_state(world->engine), world->scenario->pools[0].class_name);
+    return class->r.number;
+}
+
 int64_t world_next(const struct world *world)
 {
     const struct sched *sched = engine_sched(world->engine);
@@ -416,6 +431,11 @@ void world_advance(struct world *world, int64_t t)
     world->now.ns = BEGIN_NS + t;
     agents_keep_contact(world);
     agents_end_work(world);
+}
+
+void world_flush(struct world *world)
+{
+    (void)engine_turn(world->engine, 0);
 }
 
 void world_settle(struct world *world)
@@ -486,7 +506,7 @@ static int64_t or_zero(int64_t value)
     return value == UNSET ? 0 : value;
 }
 
-static enum err submit(struct world *world, const struct sim_job *job, struct error *e)
+enum err world_submit(struct world *world, const struct sim_job *job, struct error *e)
 {
     struct command command = { .type = CMD_WORKLOAD_SUBMIT, .actor = root };
     if (job->user.size > 0)
@@ -608,7 +628,7 @@ static enum err event_do(struct world *world, const struct sim_event *event, str
 {
     switch (event->type) {
     case SIM_SUBMIT:
-        return submit(world, &event->job, e);
+        return world_submit(world, &event->job, e);
     case SIM_CANCEL:
         return act_on_jobs(world, event, CMD_WORKLOAD_CANCEL, e);
     case SIM_HOLD:

@@ -59,6 +59,7 @@ struct world {
     struct engine *engine; /* owned */
     struct mono now;
     uint64_t entropy;
+    bool is_unchecked; /* the core does not compare its indices now and then */
     struct agent *agents;
     size_t agent_count;
     struct id_map by_node;    /* -> struct agent */
@@ -86,8 +87,14 @@ void world_advance(struct world *world, int64_t t);
 /* One event of the scenario. Nothing is decided. ERR_INVALID: it makes no sense, with its place. */
 enum err world_apply(struct world *world, const struct sim_event *event, struct error *e)
     MUST_CHECK;
+/* What happened so far is durable; nothing is decided yet. */
+void world_flush(struct world *world);
 /* Decides, and lets nodes act, until nothing changes. */
 void world_settle(struct world *world);
+
+/* One job, or all of a count. Nothing is decided. Refusals are the core's. */
+enum err world_submit(struct world *world, const struct sim_job *job, struct error *e) MUST_CHECK;
+int64_t world_class(const struct world *world); /* number of the first pool's class */
 
 int64_t world_t(const struct world *world);
 struct job *world_job(const struct world *world, struct str name); /* NULL: none */
