@@ -43,7 +43,8 @@ void work_refresh(struct sched *sched, struct swork *work)
         return;
     work->is_active = is_active;
     if (!is_active) {
-        skip_remove(&sched->classes[work->active_class].active, &sched->pool, work->active_key);
+        sched->classes[work->active_class].active_count--;
+        skip_remove(&work->project->active[work->active_class], &sched->pool, work->active_key);
         return;
     }
     const struct sallocation *a = work->first;
@@ -51,7 +52,8 @@ void work_refresh(struct sched *sched, struct swork *work)
         a = a->next_of_work; /* of an attempt that was lost */
     work->active_class = a->class_number;
     work->active_key = active_key(r);
-    skip_insert(&sched->classes[work->active_class].active, &sched->pool, work->active_key, work);
+    sched->classes[work->active_class].active_count++;
+    skip_insert(&work->project->active[work->active_class], &sched->pool, work->active_key, work);
 }
 
 /* ---- what a state counts as ---------------------------------------------------------------- */

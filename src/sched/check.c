@@ -139,7 +139,7 @@ static bool same_capacity(const struct sched *kept, const struct sched *built, s
         if (differs(e, "capacity of a class", (size_t)a->capacity_milli,
                     (size_t)b->capacity_milli) ||
             differs(e, "free part of a class", (size_t)a->free_milli, (size_t)b->free_milli) ||
-            differs(e, "evictable work of a class", a->active.count, b->active.count))
+            differs(e, "evictable work of a class", a->active_count, b->active_count))
             return false;
         if (memcmp(a->nodes_by_free, b->nodes_by_free, sizeof(a->nodes_by_free)) == 0)
             continue;

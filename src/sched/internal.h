@@ -20,10 +20,10 @@ struct sclass {
     int64_t capacity_milli;                     /* of usable devices (or cores) on usable nodes */
     int64_t free_milli;                         /* of these, what nothing occupies */
     size_t nodes_by_free[NODE_DEVICES_MAX + 1]; /* usable nodes by wholly free devices */
-    uint64_t gained;         /* sched.clock when something of it was last freed */
-    uint64_t evictable;      /* sched.clock when something of it last became evictable */
-    bool is_fair;            /* fair shares are of the present use, demand and capacity */
-    struct skip_list active; /* charged preemptible workloads: by priority, youngest first */
+    uint64_t gained;     /* sched.clock when something of it was last freed */
+    uint64_t evictable;  /* sched.clock when something of it last became evictable */
+    bool is_fair;        /* fair shares are of the present use, demand and capacity */
+    size_t active_count; /* charged preemptible workloads */
 };
 
 struct sdevice {
@@ -119,7 +119,9 @@ struct sproject {
     struct sproject *first_child, *last_child, *next_sibling, *prev_sibling;
     struct sproject *next, *prev; /* all projects, parents before children */
     uint64_t order;
-    struct suse *uses;       /* by class number */
+    struct suse *uses; /* by class number */
+    struct skip_list
+        *active; /* likewise: its charged preemptible work, by priority, youngest first */
     struct skip_list groups; /* by the key of each group's first workload */
     struct str_map shapes;   /* shape bytes -> group */
     size_t *wants;           /* by class number: groups that ask for it */
@@ -207,7 +209,7 @@ struct swork {
     bool is_claimant;  /* evictions were made for it */
     bool is_booked;    /* within a step: its claim holds */
     bool is_leaving;   /* is being stopped, or within a step: will be */
-    bool is_active;    /* in the list of its class */
+    bool is_active;    /* in the list of its project and class */
     bool has_due;
 };
 

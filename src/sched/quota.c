@@ -25,6 +25,7 @@ void quota_add_project(struct sched *sched, struct project *project)
     added->parent = parent;
     added->depth = parent->depth + 1;
     added->uses = mem_new(sched->class_count, sizeof(*added->uses));
+    added->active = mem_new(sched->class_count, sizeof(*added->active));
     added->wants = mem_new(sched->class_count, sizeof(*added->wants));
     added->prev_sibling = parent->last_child;
     if (parent->last_child != NULL)
@@ -63,6 +64,7 @@ void quota_remove_project(struct sched *sched, struct id id)
     else
         sched->last_project = project->prev;
     mem_free(project->uses);
+    mem_free(project->active);
     mem_free(project->wants);
     str_map_done(&project->shapes);
     pool_free(&sched->pool, project, sizeof(*project));

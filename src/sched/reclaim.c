@@ -22,6 +22,7 @@
  * until it starts or withdraws.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sched/internal.h"
 
@@ -110,16 +111,15 @@ static int64_t charge_of(const struct swork *work)
 }
 
 /* Work that does not lie within its project's quota as a whole: counted by priority and age, the
- * more protected first, it takes the project above it. The active of a class begin with the
- * least protected. */
-static bool is_beyond_quota(const struct attempt *attempt, const struct swork *victim)
+ * more protected first, it takes the project above it. The active begin with the least protected. */
+static bool is_beyond_quota(const struct swork *victim)
 {
     const struct suse *own = &victim->project->uses[victim->active_class];
     int64_t up_to_it = own_staying(own);
-    const struct skip_list *active = &attempt->sched->classes[victim->active_class].active;
+    const struct skip_list *active = &victim->project->active[victim->active_class];
     for (const struct skip_node *n = skip_first(active); n->item != victim; n = skip_next(n)) {
         const struct swork *other = n->item;
-        if (other->project == victim->project && !other->is_leaving)
+        if (!other->is_leaving)
             up_to_it -= charge_of(other);
     }
     return up_to_it > own->own_quota;
@@ -134,7 +134,7 @@ static bool victim_is_outside(const struct attempt *attempt, const struct swork 
     int64_t class_number = victim->active_class;
     int64_t charge = charge_of(victim);
     const struct suse *own = &victim->project->uses[class_number];
-    bool may_end_below = attempt->takes_straddlers && is_beyond_quota(attempt, victim);
+    bool may_end_below = attempt->takes_straddlers && is_beyond_quota(victim);
     if (own_staying(own) - charge < own->own_quota && !may_end_below)
         return false;
     if (victim->project == common)
@@ -241,25 +241,40 @@ static void move_stopping(const struct attempt *attempt, enum way way)
 
 /* ---- the plan ------------------------------------------------------------------------------ */
 
+static void victims_reserve(const struct attempt *attempt, struct victims *victims, size_t more)
+{
+    struct swork **items = arena_new(attempt->arena, victims->count + more, sizeof(*items));
+    if (victims->count > 0)
+        memcpy(items, victims->items, victims->count * sizeof(*items));
+    victims->items = items;
+}
+
 static bool would_fit(const struct attempt *attempt)
 {
     return quota_admits(attempt->sched, &attempt->ask, ADMIT_FUTURE, NULL) == ADMIT_OK &&
            place_fits(attempt->sched, &attempt->fitting);
 }
 
-/* Whom to spare least among equally urgent work: of those beyond their share, then who loses least
+/* Whom to spare least: the least urgent; of these, those beyond their share, then who loses least
  * work, then the youngest. */
 struct candidate {
     struct swork *work;
+    int64_t priority;
     bool is_over_share;
     int64_t lost; /* thousandths of a device times nanoseconds, scaled down */
     uint64_t submitted_sequence;
+};
+
+struct candidates {
+    struct candidate *items; /* in the arena */
+    size_t count, capacity;
 };
 
 static struct candidate candidate_of(const struct attempt *attempt, struct swork *work)
 {
     const struct suse *use = &work->project->uses[work->active_class];
     struct candidate out = { .work = work,
+                             .priority = work->workload->r.priority,
                              .is_over_share = use->charged > use->fair,
                              .submitted_sequence = work->workload->r.submitted_sequence };
     for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
@@ -273,6 +288,8 @@ static int compare_candidates(const void *left, const void *right)
 {
     const struct candidate *a = left;
     const struct candidate *b = right;
+    if (a->priority != b->priority)
+        return a->priority < b->priority ? -1 : 1;
     if (a->is_over_share != b->is_over_share)
         return a->is_over_share ? -1 : 1;
     if (a->lost != b->lost)
@@ -280,41 +297,84 @@ static int compare_candidates(const void *left, const void *right)
     return a->submitted_sequence > b->submitted_sequence ? -1 : 1;
 }
 
-/* Out of the equally urgent, until the claimant fits. */
-static bool gather_some(struct attempt *attempt, struct candidate *candidates, size_t count,
-                        struct victims *victims)
+/* ---- where borrowed work is ---------------------------------------------------------------- */
+
+/* All of its ancestors that are not the claimant's as well have to be above their quotas. */
+static bool may_hold_borrowed(const struct attempt *attempt, const struct sproject *project,
+                              int64_t class_number)
 {
-    qsort(candidates, count, sizeof(*candidates), compare_candidates);
-    for (size_t i = 0; i < count; i++) {
-        if (!may_evict(attempt, candidates[i].work))
-            continue;
-        move_victim(attempt->sched, candidates[i].work, TAKE_OUT);
-        victims->items[victims->count++] = candidates[i].work;
-        if (would_fit(attempt))
-            return true;
+    const struct suse *use = &project->uses[class_number];
+    const struct sproject *on_path = attempt->ask.project;
+    while (on_path->depth > project->depth)
+        on_path = on_path->parent;
+    return project == on_path || staying(use) > use->quota;
+}
+
+/* The next project in preorder whose work somebody may have borrowed; NULL: that was the last. */
+static struct sproject *next_borrower(const struct attempt *attempt, struct sproject *project,
+                                      int64_t class_number)
+{
+    for (bool may_descend = true;;) {
+        while (project != NULL && (!may_descend || project->first_child == NULL) &&
+               project->next_sibling == NULL) {
+            project = project->parent;
+            may_descend = false;
+        }
+        if (project == NULL)
+            return NULL;
+        project = may_descend && project->first_child != NULL ? project->first_child
+                                                              : project->next_sibling;
+        const struct suse *use = &project->uses[class_number];
+        may_descend = may_hold_borrowed(attempt, project, class_number);
+        if (may_descend && project != attempt->ask.project && own_staying(use) > use->own_quota &&
+            project->active[class_number].count > 0)
+            return project;
     }
-    return false;
+}
+
+static void collect_from(struct attempt *attempt, const struct sproject *project,
+                         int64_t class_number, struct candidates *out)
+{
+    const struct skip_list *active = &project->active[class_number];
+    if (out->count + active->count > out->capacity) {
+        out->capacity = 2 * (out->count + active->count);
+        struct candidate *items = arena_new(attempt->arena, out->capacity, sizeof(*items));
+        if (out->count > 0)
+            memcpy(items, out->items, out->count * sizeof(*items));
+        out->items = items;
+    }
+    for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
+        if (may_evict(attempt, n->item))
+            out->items[out->count++] = candidate_of(attempt, n->item);
+        else if (attempt->way == EVICT_LESS_URGENT && !is_less_urgent(attempt, n->item))
+            return; /* the list begins with the least urgent */
+    }
 }
 
 /* Adds victims out of one class until the claimant fits. */
 static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
 {
-    const struct skip_list *active = &attempt->sched->classes[class_number].active;
-    struct candidate *candidates = arena_new(attempt->arena, active->count, sizeof(*candidates));
-    size_t count = 0;
-    for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
-        struct swork *victim = n->item;
-        if (attempt->way == EVICT_LESS_URGENT && !is_less_urgent(attempt, victim))
-            break; /* the list begins with the least urgent */
-        bool is_next_priority =
-            count > 0 && candidates[0].work->workload->r.priority != victim->workload->r.priority;
-        if (is_next_priority && gather_some(attempt, candidates, count, victims))
+    struct candidates candidates = { 0 };
+    if (attempt->way == EVICT_LESS_URGENT)
+        collect_from(attempt, attempt->ask.project, class_number, &candidates);
+    else
+        for (struct sproject *p = next_borrower(attempt, &attempt->sched->root, class_number);
+             p != NULL; p = next_borrower(attempt, p, class_number))
+            collect_from(attempt, p, class_number, &candidates);
+    if (candidates.count == 0)
+        return false;
+    qsort(candidates.items, candidates.count, sizeof(*candidates.items), compare_candidates);
+    victims_reserve(attempt, victims, candidates.count);
+    for (size_t i = 0; i < candidates.count; i++) {
+        struct swork *victim = candidates.items[i].work;
+        if (!may_evict(attempt, victim))
+            continue;
+        move_victim(attempt->sched, victim, TAKE_OUT);
+        victims->items[victims->count++] = victim;
+        if (would_fit(attempt))
             return true;
-        count = is_next_priority ? 0 : count;
-        if (may_evict(attempt, victim))
-            candidates[count++] = candidate_of(attempt, victim);
     }
-    return gather_some(attempt, candidates, count, victims);
+    return false;
 }
 
 /* Work without devices may hold the cores or the memory that the claimant needs beside
@@ -323,13 +383,7 @@ static bool gather_all(struct attempt *attempt, struct victims *victims)
 {
     struct sched *sched = attempt->sched;
     int64_t class_number = attempt->ask.class_number;
-    size_t most = sched->classes[class_number].active.count;
     bool wants_devices = state_class(sched->state, class_number)->r.kind == CLASS_GPU;
-    for (size_t c = 0; c < sched->class_count && wants_devices; c++)
-        most += state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU
-                    ? sched->classes[c].active.count
-                    : 0;
-    victims->items = arena_new(attempt->arena, most, sizeof(struct swork *));
     if (gather(attempt, class_number, victims))
         return true;
     if (place_is_hopeless(sched, &attempt->fitting))
@@ -506,16 +560,6 @@ static void evict(struct attempt *attempt, const struct victims *victims)
     }
 }
 
-static bool has_borrowers(const struct sched *sched, int64_t class_number)
-{
-    for (const struct sproject *p = sched->first_project; p != NULL; p = p->next) {
-        const struct suse *use = &p->uses[class_number];
-        if (own_staying(use) > use->own_quota)
-            return true;
-    }
-    return false;
-}
-
 bool reclaim_is_entitled(const struct attempt *attempt)
 {
     bool is_inside = claimant_is_inside(attempt, attempt->ask.project);
@@ -528,15 +572,22 @@ bool reclaim_is_entitled(const struct attempt *attempt)
 /* Work of its own project that is less urgent. */
 static bool has_less_urgent(const struct attempt *attempt, int64_t class_number)
 {
-    const struct skip_list *active = &attempt->sched->classes[class_number].active;
+    const struct skip_list *active = &attempt->ask.project->active[class_number];
     for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
         const struct swork *other = n->item;
         if (!is_less_urgent(attempt, other))
             return false;
-        if (other->project == attempt->ask.project && !other->is_leaving)
+        if (!other->is_leaving)
             return true;
     }
     return false;
+}
+
+static bool has_victims(const struct attempt *attempt, int64_t class_number)
+{
+    if (attempt->way == EVICT_LESS_URGENT)
+        return has_less_urgent(attempt, class_number);
+    return next_borrower(attempt, &attempt->sched->root, class_number) != NULL;
 }
 
 bool reclaim_may_help(const struct attempt *attempt)
@@ -548,10 +599,8 @@ bool reclaim_may_help(const struct attempt *attempt)
     for (size_t c = 0; c < sched->class_count && !is_there; c++) {
         bool matters = (int64_t)c == attempt->ask.class_number ||
                        state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU;
-        if (!matters || sched->classes[c].active.count == 0)
-            continue;
-        is_there = attempt->way == EVICT_BORROWED ? has_borrowers(sched, (int64_t)c)
-                                                  : has_less_urgent(attempt, (int64_t)c);
+        is_there =
+            matters && sched->classes[c].active_count > 0 && has_victims(attempt, (int64_t)c);
     }
     return is_there && place_if_empty(sched, &attempt->fitting);
 }
