@@ -13,6 +13,7 @@ void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_num
         .is_fixed = work->workload->r.preemptible == PREEMPTIBLE_NEVER,
     };
     attempt->retry_at = (struct mono){ 0 };
+    attempt->lacks_progress = false;
     fitting_init(attempt->sched, work->workload, class_number, &attempt->fitting);
 }
 

@@ -62,8 +62,18 @@ static void divide(struct sched *sched, struct sproject *parent, int64_t class_n
         fair_set(sched, &child->uses[class_number].fair, class_number, (party++)->share);
 }
 
+/* Claims that lacked progress are looked at again when what is lacking may have changed: with
+ * the shares, which follow from the same numbers. */
+static void settle_claims(struct sched *sched)
+{
+    sched->is_unsettled = false;
+    for (size_t c = 0; c < sched->class_count; c++)
+        sched->classes[c].evictable = ++sched->clock;
+}
+
 void fair_refresh(struct sched *sched)
 {
+    bool is_any_new = false;
     for (size_t c = 0; c < sched->class_count; c++) {
         struct sclass *class = &sched->classes[c];
         int64_t class_number = (int64_t)c;
@@ -80,5 +90,8 @@ void fair_refresh(struct sched *sched)
                 fair_set(sched, &p->uses[c].own_fair, class_number, p->uses[c].fair);
         }
         class->is_fair = true;
+        is_any_new = true;
     }
+    if (is_any_new && sched->is_unsettled)
+        settle_claims(sched);
 }

@@ -257,6 +257,7 @@ struct sched {
 
     uint64_t pass;
     struct mono retry_at; /* earliest end of a protection that matters; 0: none */
+    bool is_unsettled; /* some claim lacked progress: it may have some once shares are new */
 
     bool is_shadow;
     VEC(struct undo) undo;
@@ -407,6 +408,7 @@ struct attempt {
     enum evict_way way;
     bool takes_straddlers; /* also whose project then ends below its quota: see reclaim.c */
     struct mono retry_at;  /* when the protection of a victim ends; 0: none stood in the way */
+    bool lacks_progress;   /* victims were found, but nobody would be better off */
     struct plan_member *members; /* where it was held to run, by reclaim() and reclaim_hold() */
 };
 void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_number);

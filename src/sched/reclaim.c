@@ -641,6 +641,7 @@ bool reclaim(struct attempt *attempt)
     prune(attempt, &victims);
     if (!makes_progress(attempt, &victims)) {
         shadow_rollback(sched, mark);
+        attempt->lacks_progress = true;
         return false;
     }
     attempt->members = place_all(sched, &attempt->fitting, attempt->arena);

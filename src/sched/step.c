@@ -449,6 +449,7 @@ static bool try_evict(struct pass *pass, struct sgroup *group, struct swork *wor
             return true;
         }
         retry_no_later(group, attempt.retry_at);
+        pass->sched->is_unsettled = pass->sched->is_unsettled || attempt.lacks_progress;
     }
     return false;
 }

@@ -315,8 +315,9 @@ static void histories_with_faults(void **state)
 
 /*
  * Seeds that once failed: two that evicted each other for ever, one whose claim ended while other
- * work was still being stopped that its start had been counted on, and one that evicted for a
- * claimant whose side was beyond its quota again because another victim had been spared.
+ * work was still being stopped that its start had been counted on, one that evicted for a
+ * claimant whose side was beyond its quota again because another victim had been spared, and
+ * one whose claim was refused for want of progress and not looked at again when shares changed.
  */
 static void histories_that_failed(void **state)
 {
@@ -325,6 +326,7 @@ static void histories_that_failed(void **state)
     run_history(1134630u, true);
     run_history(1299710u, false);
     run_history(1299710u, true);
+    run_history(11770765684788861191u, true);
 }
 
 int main(void)
