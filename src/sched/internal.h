@@ -257,7 +257,7 @@ struct sched {
 
     uint64_t pass;
     struct mono retry_at; /* earliest end of a protection that matters; 0: none */
-    bool is_unsettled; /* some claim lacked progress: it may have some once shares are new */
+    bool is_unsettled;    /* some claim lacked progress: it may have some once shares are new */
 
     bool is_shadow;
     VEC(struct undo) undo;

@@ -111,7 +111,8 @@ static int64_t charge_of(const struct swork *work)
 }
 
 /* Work that does not lie within its project's quota as a whole: counted by priority and age, the
- * more protected first, it takes the project above it. The active begin with the least protected. */
+ * more protected first, it takes the project above it. The active ones begin with the least
+ * protected. */
 static bool is_beyond_quota(const struct swork *victim)
 {
     const struct suse *own = &victim->project->uses[victim->active_class];

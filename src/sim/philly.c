@@ -3,8 +3,8 @@
  * this form a trace of Microsoft's Philly cluster was published (Jeon et al., "Analysis of
  * Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC 2019).
  *
- * Every virtual cluster becomes a tenant, whose guarantee is what its largest job needs and its part
- * of the rest by the device time that it asks for. More than a node's devices are a gang.
+ * Every virtual cluster becomes a tenant, whose guarantee is what its largest job needs, and its
+ * part of the rest by the device time that it asks for. More than a node's devices are a gang.
  */
 #include <string.h>
 

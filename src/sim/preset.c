@@ -1,8 +1,8 @@
 /*
  * preset.c - the quota workload of the performance test of Kueue (kubernetes-sigs/kueue,
- * test/performance/scheduler; its figures only): cohorts of queues, each with a guarantee of 20 units and
- * up to 100 borrowed; small, medium and large work that arrives at a fixed rate. One unit is a
- * core of one large node, because nodes play no part in it.
+ * test/performance/scheduler; its figures only): cohorts of queues, each with a guarantee of 20
+ * units and up to 100 borrowed; small, medium and large work that arrives at a fixed rate. One unit
+ * is a core of a large node, because nodes play no part in it.
  */
 #include <string.h>
 
