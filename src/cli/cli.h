@@ -77,6 +77,7 @@ struct cli_column {
         COLUMN_GPUS,   /* of a request: by number, by share or by memory */
         COLUMN_COUNTS, /* of an object with numbers */
         COLUMN_BYTES,
+        COLUMN_CAUSE, /* empty where it only says that all goes its way */
         COLUMN_FLAG
     } kind;
 };

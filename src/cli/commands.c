@@ -92,7 +92,7 @@ static const struct cli_column device_columns[] = {
 static const struct cli_column workload_columns[] = {
     { "ID", "id", COLUMN_TEXT }, { "NAME", "name", COLUMN_TEXT },
     { "PROJECT", "project", COLUMN_TEXT }, { "USER", "user", COLUMN_TEXT },
-    { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_TEXT },
+    { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_CAUSE },
     { "GPUS", "request", COLUMN_GPUS }, { "MEMBERS", "members", COLUMN_TEXT },
     { "NODES", "nodes", COLUMN_LIST }, { "QUEUED", "queued_s", COLUMN_SECONDS },
     { "RUNNING", "running_s", COLUMN_SECONDS },

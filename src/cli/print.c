@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/safe.h"
+#include "model/cause.h"
 #include "os/clock.h"
 
 bool cli_is_terminal(void)
@@ -130,6 +131,14 @@ static void add_gpus(struct buf *out, const json_t *request)
     }
 }
 
+static void add_cause(struct buf *out, const json_t *value)
+{
+    enum cause cause = CAUSE_NONE;
+    bool is_known = cause_parse(str_of(json_string_value(value)), &cause);
+    if (!is_known || !cause_is_usual(cause)) /* a newer server's is shown as it is */
+        add_plain(out, value);
+}
+
 static void add_cell(struct buf *out, const json_t *object, const struct cli_column *column)
 {
     const json_t *value = cli_field(object, column->field);
@@ -167,6 +176,9 @@ static void add_cell(struct buf *out, const json_t *object, const struct cli_col
             break;
         case COLUMN_COUNTS:
             add_counts(out, value);
+            break;
+        case COLUMN_CAUSE:
+            add_cause(out, value);
             break;
         case COLUMN_TIME: { /* seconds are enough for people */
             struct str time = str_of(json_string_value(value));

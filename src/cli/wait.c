@@ -11,6 +11,7 @@
 #include "cli/guess.h"
 #include "cli/safe.h"
 #include "cli/special.h"
+#include "model/cause.h"
 #include "os/clock.h"
 
 enum {
@@ -74,9 +75,11 @@ static const char *state_text(struct cli *cli, const json_t *view, const char *s
     AUTO(buf) struct buf line = { 0 };
     AUTO(buf) struct buf safe = { 0 };
     const char *cause = json_string_value(json_object_get(view, "cause"));
+    enum cause known = CAUSE_NONE;
+    bool is_usual = cause_parse(str_of(cause), &known) && cause_is_usual(known);
     const char *detail = json_string_value(json_object_get(view, "detail"));
     buf_add_text(&line, state);
-    if (cause != NULL && cause[0] != '\0' && strcmp(cause, state) != 0)
+    if (cause != NULL && cause[0] != '\0' && !is_usual && strcmp(cause, state) != 0)
         buf_format(&line, " (%s)", cause);
     if (detail != NULL && detail[0] != '\0')
         buf_format(&line, ": %s", detail);

@@ -346,7 +346,7 @@ static void workload_settle(struct decision *d, struct workload_image *image)
         if (is_done && !is_kept)
             workload_step(d, image, WL_SUCCEEDED, CAUSE_EXITED, no_detail);
         else if (!is_done && tally.starting + tally.stopping == 0)
-            workload_step(d, image, WL_RUNNING, CAUSE_NONE, no_detail);
+            workload_step(d, image, WL_RUNNING, CAUSE_STARTED, no_detail);
         break;
     case WL_RUNNING:
         if (is_done && !is_kept)

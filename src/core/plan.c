@@ -56,7 +56,7 @@ static void start(struct grants *grants, const struct plan_entry *entry)
     image->next.attempt++;
     image->next.not_before = (struct mono){ 0 };
     image->next.exit = (struct exit_status){ 0 };
-    workload_step(grants->d, image, WL_STARTING, CAUSE_NONE, no_detail);
+    workload_step(grants->d, image, WL_STARTING, CAUSE_GRANTED, no_detail);
     place_volumes(grants, entry);
     for (size_t rank = 0; rank < entry->member_count; rank++)
         grant(grants, entry, rank);

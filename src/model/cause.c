@@ -18,6 +18,8 @@ static const char *const causes[CAUSE_COUNT] = {
     [CAUSE_NOT_PERMITTED] = "not_permitted",
     [CAUSE_HELD] = "held",
     [CAUSE_MISCONFIGURED] = "misconfigured",
+    [CAUSE_GRANTED] = "granted",
+    [CAUSE_STARTED] = "started",
     [CAUSE_RECLAIMED_FOR_QUOTA] = "reclaimed_for_quota",
     [CAUSE_RECLAIMED_FOR_SHARE] = "reclaimed_for_share",
     [CAUSE_RECLAIMED_FOR_RESERVATION] = "reclaimed_for_reservation",
@@ -84,6 +86,9 @@ static const char *const meanings[CAUSE_COUNT] = {
     [CAUSE_HELD] = "Somebody put it on hold; release it to let it continue.",
     [CAUSE_MISCONFIGURED] =
         "The installation contradicts itself here; an operator finds the place with the doctor.",
+    [CAUSE_GRANTED] =
+        "It has all that it asked for, and its nodes are starting its processes; a deadline holds.",
+    [CAUSE_STARTED] = "All its members run; it goes on until they end or something stops them.",
     [CAUSE_RECLAIMED_FOR_QUOTA] =
         "It ran on quota lent by another project, which needed it back; it waits in the queue.",
     [CAUSE_RECLAIMED_FOR_SHARE] =
@@ -146,4 +151,9 @@ bool cause_parse(struct str text, enum cause *out)
 const char *cause_meaning(enum cause cause)
 {
     return cause < CAUSE_COUNT ? meanings[cause] : "";
+}
+
+bool cause_is_usual(enum cause cause)
+{
+    return cause == CAUSE_GRANTED || cause == CAUSE_STARTED;
 }

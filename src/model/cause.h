@@ -25,6 +25,9 @@ enum cause {
     CAUSE_NOT_PERMITTED,
     CAUSE_HELD,
     CAUSE_MISCONFIGURED,
+    /* starting and running */
+    CAUSE_GRANTED,
+    CAUSE_STARTED,
     /* evictions and ends */
     CAUSE_RECLAIMED_FOR_QUOTA,
     CAUSE_RECLAIMED_FOR_SHARE,
@@ -65,5 +68,7 @@ const char *cause_name(enum cause cause); /* "waiting_for_quota"; CAUSE_NONE is 
 bool cause_parse(struct str text, enum cause *out);
 /* One sentence for people: what it means and what can be done. Static. */
 const char *cause_meaning(enum cause cause);
+/* Of work that starts or runs: nothing is in its way, so a table for people leaves it out. */
+bool cause_is_usual(enum cause cause);
 
 #endif

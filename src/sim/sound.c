@@ -69,7 +69,8 @@ static void check_node(struct sound *sound, const struct node *node)
         check_device(sound, node, &node->r.devices.items[i]);
 }
 
-/* INV-6, INV-7: what a workload holds fits its state. */
+/* INV-6, INV-7: what a workload holds fits its state. And every state says its cause; of what is
+ * queued the scheduler tells it when asked. */
 static void check_workload(struct sound *sound, const struct workload *w)
 {
     int64_t present = 0;
@@ -84,6 +85,8 @@ static void check_workload(struct sound *sound, const struct workload *w)
         w->r.state == WL_STARTING || w->r.state == WL_RUNNING || w->r.state == WL_STOPPING;
     if ((present > 0 && !may_hold) || present > w->r.members)
         broken(sound, "7: waiting and ended work holds nothing, other work its members", w->r.name);
+    if (w->r.state != WL_QUEUED && w->r.cause == CAUSE_NONE)
+        broken(sound, "every state has a cause", w->r.name);
 }
 
 /* INV-3: use is the sum of allocations. */

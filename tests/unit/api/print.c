@@ -11,6 +11,7 @@ static const struct {
     const char *name;
 } groups[] = {
     { CAUSE_WAITING_FOR_QUOTA, "Waiting" },
+    { CAUSE_GRANTED, "Starting and running" },
     { CAUSE_RECLAIMED_FOR_QUOTA, "Evictions and ends" },
     { CAUSE_INVALID, "Refusals" },
 };

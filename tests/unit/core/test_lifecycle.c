@@ -53,6 +53,7 @@ static void cancel_starting_and_running(void **state)
     struct id starting = submit(&lab);
     lab_settle(&lab);
     CHECK("starting", lab_is(&lab, starting, WL_STARTING));
+    CHECK("because it was granted", lab_record(&lab, starting)->cause == CAUSE_GRANTED);
     cancel(&lab, starting);
     CHECK("its node is told first", lab_is(&lab, starting, WL_STOPPING));
     lab_settle(&lab);
@@ -61,6 +62,7 @@ static void cancel_starting_and_running(void **state)
     struct id running = submit(&lab);
     lab_settle(&lab);
     CHECK("running", lab_is(&lab, running, WL_RUNNING));
+    CHECK("because all of it started", lab_record(&lab, running)->cause == CAUSE_STARTED);
     cancel(&lab, running);
     lab_settle(&lab);
     CHECK("cancelled", lab_is(&lab, running, WL_CANCELLED));
@@ -359,10 +361,10 @@ static void dependencies(void **state)
         CHECK(c->name, lab_is(&lab, second, c->state));
         enum cause cause = c->state == WL_FAILED      ? CAUSE_DEPENDENCY_FAILED
                            : c->state == WL_CANCELLED ? CAUSE_NOT_NEEDED
-                                                      : CAUSE_NONE;
+                                                      : CAUSE_STARTED;
         CHECK(c->name, lab_record(&lab, second)->cause == cause);
         CHECK(c->name, lab_is(&lab, third, c->state == WL_RUNNING ? WL_QUEUED : c->state));
-        CHECK(c->name, cause == CAUSE_NONE || lab_record(&lab, third)->cause == cause);
+        CHECK(c->name, cause == CAUSE_STARTED || lab_record(&lab, third)->cause == cause);
     }
 }
 

@@ -84,6 +84,11 @@ static void test_causes(void **state)
         CHECK(cause_name((enum cause)i), meaning != NULL && strlen(meaning) > 20);
         CHECK("is a sentence", meaning[strlen(meaning) - 1] == '.');
     }
+    size_t usual = 0;
+    for (unsigned i = CAUSE_NONE; i < CAUSE_COUNT; i++)
+        usual += cause_is_usual((enum cause)i);
+    CHECK("usual is what starts or runs, and nothing else",
+          usual == 2 && cause_is_usual(CAUSE_GRANTED) && cause_is_usual(CAUSE_STARTED));
     enum cause cause = CAUSE_HELD;
     CHECK("refuses other words", !cause_parse(STR("bad_luck"), &cause) && cause == CAUSE_HELD);
 }
