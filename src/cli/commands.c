@@ -245,6 +245,8 @@ static const struct cli_option quota_options[] = {
     { "lend-limit", 0, OPTION_QUOTA, OPTION_BODY, "lend_limit_milli", "CLASS=N|none", "how much of it others may borrow" },
     { "weight", 0, OPTION_QUOTA, OPTION_BODY, "over_quota_weight", "CLASS=N", "in dividing what is left over" },
     NUMBER("priority", 0, NULL, "among siblings, 0 to 1000"),
+    { "log-quota", 0, OPTION_NUMBER, OPTION_BODY, "log_quota_mib", "MIB", "output of its work stored at most, and of each project below; 0: as its parent" },
+    { "log-days", 0, OPTION_NUMBER, OPTION_BODY, "log_days", "DAYS", "how long output of ended work is kept; 0: as its parent" },
     FLAG("force", 0, "is_forced", "accept more than there is, and mark it"),
 };
 static const struct cli_option tenant_query[] = {

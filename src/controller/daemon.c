@@ -413,8 +413,7 @@ static void on_housework(void *arg)
     berthd->is_trim_due = true;
     keys_renew(berthd);
     upkeep_start(berthd);
-    (void)logstore_expire(berthd->logs, clock_wall(), berthd->config.log_days * 86400,
-                          allocation_is_live, berthd);
+    (void)logstore_expire(berthd->logs, clock_wall(), allocation_is_live, berthd);
     (void)blobs_collect(berthd->blobs, clock_wall().ns / NS_PER_S, BLOB_AGE_S, blob_is_used,
                         &users);
     loop_timer_set(berthd->loop, &berthd->housework,
@@ -446,6 +445,21 @@ static enum err open_store(struct berthd *berthd, struct error *e)
     return ledger_clock_init(&berthd->clock, rc == ERR_OK ? &last : NULL, e);
 }
 
+/* As the project says, or the nearest above it that does; else as the configuration. */
+static struct logstore_limits log_limits_of(void *arg, struct id project)
+{
+    const struct berthd *berthd = arg;
+    const struct project *found = state_project(engine_state(berthd->engine), project);
+    struct log_limits own = { 0 };
+    if (found != NULL)
+        own = project_log_limits(found);
+    int64_t days = own.days > 0 ? own.days : berthd->config.log_days;
+    return (struct logstore_limits){
+        .quota_mib = own.quota_mib > 0 ? own.quota_mib : berthd->config.log_quota_mib,
+        .age_s = days * 86400,
+    };
+}
+
 static enum err open_parts(struct berthd *berthd, struct error *e)
 {
     const struct config *config = &berthd->config;
@@ -456,7 +470,7 @@ static enum err open_parts(struct berthd *berthd, struct error *e)
     if (rc == ERR_OK)
         rc = blobs_open(berthd_path(berthd, "blobs"), config->blob_quota_mib, &berthd->blobs, e);
     if (rc == ERR_OK)
-        rc = logstore_open(berthd_path(berthd, "logs"), config->log_quota_mib, &berthd->logs, e);
+        rc = logstore_open(berthd_path(berthd, "logs"), log_limits_of, berthd, &berthd->logs, e);
     if (rc == ERR_OK)
         rc = file_make_dirs(image_dir, 0700, e);
     if (rc == ERR_OK)

@@ -35,7 +35,8 @@ struct awaited {
 struct logstore {
     char *dir; /* owned */
     int dir_fd;
-    int64_t quota_bytes;
+    logstore_limits_fn *limits;
+    void *limits_arg;
     struct id_map uses;            /* project -> struct project_use */
     struct project_use *first_use; /* owned */
     struct id_map awaited;         /* workload -> struct awaited */
@@ -218,12 +219,18 @@ static void consider_workload(void *arg, DIR *dir, const char *name)
     each_name(open_below(oldest->logs, path), consider_file, oldest);
 }
 
+static struct logstore_limits limits_of(const struct logstore *logs, struct id project)
+{
+    return logs->limits(logs->limits_arg, project);
+}
+
 /* Makes room for `bytes` more by dropping the oldest ended output of the project. */
 static bool make_room(struct logstore *logs, struct id project, struct project_use *use,
                       int64_t bytes)
 {
     char text[ID_TEXT_MAX];
-    while (use->bytes + bytes > logs->quota_bytes) {
+    int64_t quota_bytes = limits_of(logs, project).quota_mib * 1024 * 1024;
+    while (use->bytes + bytes > quota_bytes) {
         struct oldest oldest = { .logs = logs, .project = id_text(ID_PROJECT, project, text) };
         each_name(open_below(logs, oldest.project), consider_workload, &oldest);
         if (oldest.path[0] == '\0' || unlinkat(logs->dir_fd, oldest.path, 0) != 0)
@@ -273,7 +280,7 @@ enum err logstore_append(struct logstore *logs, const struct log_key *key, uint6
     if (!make_room(logs, key->project, use, (int64_t)fresh.size)) {
         log_mark_cut(logs, key);
         return err_set(e, ERR_LIMIT, "the project's output fills its quota of %lld MiB",
-                       (long long)(logs->quota_bytes / (1024 * 1024)));
+                       (long long)limits_of(logs, key->project).quota_mib);
     }
     AUTO(fd) int fd = -1;
     enum err rc = log_open(logs, key, &fd, e);
@@ -504,7 +511,8 @@ enum err logstore_sync(const struct logstore *logs, struct error *e)
 
 struct expiry {
     struct logstore *logs;
-    int64_t before_s;
+    int64_t now_s;
+    int64_t before_s; /* of the project looked at */
     bool (*is_live)(void *arg, struct id allocation);
     void *arg;
     size_t removed;
@@ -529,6 +537,10 @@ static void expire_file(void *arg, DIR *dir, const char *name)
 static void expire_expected(void *arg, DIR *dir, const char *name)
 {
     struct expiry *expiry = arg;
+    struct log_key key = { 0 };
+    struct id node;
+    (void)logstore_expected(expiry->logs, allocation_of(name), &key, &node); /* else: nobody's */
+    expiry->before_s = expiry->now_s - limits_of(expiry->logs, key.project).age_s;
     if (!is_expired(expiry, dir, name))
         return;
     logstore_forget(expiry->logs, allocation_of(name));
@@ -552,20 +564,20 @@ static void expire_project(void *arg, DIR *dir, const char *name)
     if (!id_parse(ID_PROJECT, str_of(name), &project))
         return;
     (void)snprintf(expiry->project, sizeof(expiry->project), "%.31s", name);
+    expiry->before_s = expiry->now_s - limits_of(expiry->logs, project).age_s;
     each_name(open_below(expiry->logs, name), expire_workload, expiry);
-    struct project_use *use = id_map_get(&expiry->logs->uses, project);
-    if (use != NULL) {
-        struct sizing sizing = { .logs = expiry->logs, .project = expiry->project };
-        each_name(open_below(expiry->logs, name), add_workload, &sizing);
-        use->bytes = sizing.bytes;
-    }
+    struct project_use *use = project_use(expiry->logs, project);
+    struct sizing sizing = { .logs = expiry->logs, .project = expiry->project };
+    each_name(open_below(expiry->logs, name), add_workload, &sizing);
+    use->bytes = sizing.bytes;
+    (void)make_room(expiry->logs, project, use, 0); /* what still grows stays, and is cut next */
 }
 
-size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s,
+size_t logstore_expire(struct logstore *logs, struct wall now,
                        bool (*is_live)(void *arg, struct id allocation), void *arg)
 {
     struct expiry expiry = {
-        .logs = logs, .before_s = now.ns / NS_PER_S - age_s, .is_live = is_live, .arg = arg
+        .logs = logs, .now_s = now.ns / NS_PER_S, .is_live = is_live, .arg = arg
     };
     each_name(open_below(logs, "."), expire_project, &expiry);
     size_t removed = expiry.removed;
@@ -573,7 +585,8 @@ size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s,
     return removed;
 }
 
-enum err logstore_open(const char *dir, int64_t quota_mib, struct logstore **out, struct error *e)
+enum err logstore_open(const char *dir, logstore_limits_fn *limits, void *arg,
+                       struct logstore **out, struct error *e)
 {
     enum err rc = file_make_dirs(dir, 0700, e);
     if (rc != ERR_OK)
@@ -584,7 +597,8 @@ enum err logstore_open(const char *dir, int64_t quota_mib, struct logstore **out
     struct logstore *logs = mem_new(1, sizeof(*logs));
     logs->dir = mem_strdup(dir);
     logs->dir_fd = fd_take(&fd);
-    logs->quota_bytes = quota_mib * 1024 * 1024;
+    logs->limits = limits;
+    logs->limits_arg = arg;
     (void)mkdirat(logs->dir_fd, expected, 0700); /* a failure shows when something is expected */
     each_name(open_below(logs, expected), await_file, logs);
     *out = logs;

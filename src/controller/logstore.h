@@ -3,8 +3,8 @@
  *
  * One file an allocation: the node's spool, byte for byte (wire/spool.h says how stdout, stderr and
  * gaps are told apart), appended in order of offset, so that what was stored once is never stored
- * twice. A quota per project makes the oldest ended output go first; what is removed or refused is
- * told as a gap.
+ * twice. Each project has a quota, which makes its oldest ended output go first, and an age at
+ * which output goes; what is removed or refused is told as a gap.
  */
 #ifndef CONTROLLER_LOGSTORE_H
 #define CONTROLLER_LOGSTORE_H
@@ -23,8 +23,15 @@ struct log_key {
     int64_t rank;
 };
 
-enum err logstore_open(const char *dir, int64_t quota_mib, struct logstore **out, struct error *e)
-    MUST_CHECK;
+/* What holds for a project at this moment, also for one that is removed; asked again each time. */
+struct logstore_limits {
+    int64_t quota_mib;
+    int64_t age_s;
+};
+typedef struct logstore_limits logstore_limits_fn(void *arg, struct id project);
+
+enum err logstore_open(const char *dir, logstore_limits_fn *limits, void *arg,
+                       struct logstore **out, struct error *e) MUST_CHECK;
 void logstore_free(struct logstore *logs); /* NULL is a no-op */
 DEFINE_CLEANUP(logstore, struct logstore *, logstore_free)
 
@@ -74,9 +81,10 @@ enum err logstore_read(struct logstore *logs, const struct log_key *key, uint64_
  * go. Blocking, and safe on a worker while the loop goes on appending. */
 enum err logstore_sync(const struct logstore *logs, struct error *e) MUST_CHECK;
 
-/* Removes output whose last byte is older than `age_s`, unless its allocation still lives: work may
- * be silent for long. Returns how many files went. */
-size_t logstore_expire(struct logstore *logs, struct wall now, int64_t age_s,
+/* Removes output whose last byte is older than the age of its project, unless its allocation still
+ * lives: work may be silent for long. Then what is beyond a quota that was lowered, oldest first,
+ * and none that still grows. Returns how many files went by age. */
+size_t logstore_expire(struct logstore *logs, struct wall now,
                        bool (*is_live)(void *arg, struct id allocation), void *arg);
 
 #endif

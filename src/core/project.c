@@ -189,8 +189,12 @@ static enum err quotas_merge(struct decision *d, const struct project *old,
 
 static enum err project_check(const struct project_spec *spec, struct error *e)
 {
-    const struct range priority = { "priority", spec->priority, 0, PRIORITY_MAX };
-    return check_ranges(&priority, 1, e);
+    const struct range ranges[] = {
+        { "priority", spec->priority, 0, PRIORITY_MAX },
+        { "log_quota_mib", spec->log_quota_mib, 0, LOG_QUOTA_MIB_MAX },
+        { "log_days", spec->log_days, 0, LOG_DAYS_MAX },
+    };
+    return check_ranges(ranges, COUNT_OF(ranges), e);
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
@@ -242,6 +246,8 @@ enum err decide_project_create(struct decision *d, struct error *e)
                                    .name = name,
                                    .path = spec->path,
                                    .priority = given_or(spec->priority, PRIORITY_DEFAULT),
+                                   .log_quota_mib = given_or(spec->log_quota_mib, 0),
+                                   .log_days = given_or(spec->log_days, 0),
                                    .created = d->wall };
     struct id tenant = next.id;
     if (parent_path.size > 0) {
@@ -276,7 +282,8 @@ static enum err project_target(const struct decision *d, struct project **out, s
 
 static bool project_differs(const struct project_record *a, const struct project_record *b)
 {
-    return a->priority != b->priority || a->is_overcommitted != b->is_overcommitted ||
+    return a->priority != b->priority || a->log_quota_mib != b->log_quota_mib ||
+           a->log_days != b->log_days || a->is_overcommitted != b->is_overcommitted ||
            a->quotas.count != b->quotas.count ||
            (a->quotas.count > 0 && memcmp(a->quotas.items, b->quotas.items,
                                           a->quotas.count * sizeof(*a->quotas.items)) != 0);
@@ -294,6 +301,8 @@ enum err decide_project_update(struct decision *d, struct error *e)
         return rc;
     struct project_record next = project->r;
     next.priority = given_or(d->command->project.priority, next.priority);
+    next.log_quota_mib = given_or(d->command->project.log_quota_mib, next.log_quota_mib);
+    next.log_days = given_or(d->command->project.log_days, next.log_days);
     /* The flag tells of the last change that named guarantees. */
     if (d->command->project.quotas.count > 0)
         next.is_overcommitted = false;

@@ -75,6 +75,8 @@ static void project_update(struct state *state, struct project *project, const s
     project->r.quotas = quotas;
     project->r.priority = given->priority;
     project->r.is_overcommitted = given->is_overcommitted;
+    project->r.log_quota_mib = given->log_quota_mib;
+    project->r.log_days = given->log_days;
     project->r.version = event->sequence;
 }
 

@@ -25,6 +25,8 @@ enum {
     NAME_MAX_BYTES = 63, /* of one path component or object name */
     PATH_MAX_DEPTH = 8,  /* components of a project path */
     CLASSES_MAX = 256,
+    LOG_QUOTA_MIB_MAX = 1 << 30,
+    LOG_DAYS_MAX = 36500,
     REQUEST_CLASSES_MAX = 8,
     NODE_DEVICES_MAX = 64,
     ALLOCATION_DEVICES_MAX = 16,
@@ -153,6 +155,8 @@ struct project_record {
     int64_t priority; /* 0..1000, default 50 */
     struct quota_list quotas;
     bool is_overcommitted; /* accepted by force although the sum of quotas exceeds what there is */
+    int64_t log_quota_mib; /* of output stored, for it and each project below; 0: as its parent */
+    int64_t log_days;      /* how long output of ended work is kept; 0: as its parent */
     uint64_t created_sequence;
     struct wall created;
     uint64_t version;

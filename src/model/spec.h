@@ -72,6 +72,7 @@ struct quota_spec_list {
 struct project_spec {
     struct str path; /* parents must exist */
     int64_t priority;
+    int64_t log_quota_mib, log_days; /* 0: as its parent */
     struct quota_spec_list quotas;
     bool is_forced; /* accept over-commitment, and flag it */
 };

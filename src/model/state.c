@@ -191,6 +191,18 @@ struct quota project_quota(const struct project *project, int64_t class_number)
     };
 }
 
+struct log_limits project_log_limits(const struct project *project)
+{
+    struct log_limits limits = { 0 };
+    for (const struct project *p = project; p != NULL; p = p->parent) {
+        if (limits.quota_mib == 0)
+            limits.quota_mib = p->r.log_quota_mib;
+        if (limits.days == 0)
+            limits.days = p->r.log_days;
+    }
+    return limits;
+}
+
 bool project_is_within(const struct project *project, const struct project *ancestor)
 {
     while (project != NULL && project != ancestor)

@@ -201,6 +201,12 @@ const struct credential *state_credential_at(const struct state *state, struct i
 
 /* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
 struct quota project_quota(const struct project *project, int64_t class_number);
+/* Each from the nearest of itself and its ancestors that sets it; 0: none does. */
+struct log_limits {
+    int64_t quota_mib;
+    int64_t days;
+};
+struct log_limits project_log_limits(const struct project *project);
 /* Is it `ancestor` itself, or somewhere below it? */
 bool project_is_within(const struct project *project, const struct project *ancestor);
 /* No hold, in contact: new work may be placed. */

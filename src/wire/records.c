@@ -92,6 +92,8 @@ static const struct field project_record_fields[] = {
     { F(I64, priority) },
     { F(STRUCT_LIST, quotas), .schema = &quota_schema },
     { F(BOOL, is_overcommitted) },
+    { F(I64, log_quota_mib), .flags = FIELD_SPARSE },
+    { F(I64, log_days), .flags = FIELD_SPARSE },
     { F(U64, created_sequence), .flags = FIELD_STORED },
     { F(WALL, created) },
     { F(U64, version), .flags = FIELD_HIDDEN },

@@ -45,6 +45,7 @@ struct project_view {
     struct str path, name, tenant;
     int64_t priority;
     bool is_overcommitted;
+    int64_t log_quota_mib, log_days;
     struct quota_view_list quotas;
     int64_t live_workloads;
     struct wall created;

@@ -103,6 +103,11 @@ const struct schema quota_spec_schema =
 static const struct field project_fields[] = {
     { F(STR, path), .max = PROJECT_MAX, .doc = "\"amber/vision\"; parents must exist" },
     { OPTIONAL(I64, priority, 0, 1000) },
+    { OPTIONAL(I64, log_quota_mib, 0, LOG_QUOTA_MIB_MAX),
+      .doc = "output of its work that is stored, and of that of each project below that sets none; "
+             "0: as its parent, for a tenant as the controller" },
+    { OPTIONAL(I64, log_days, 0, LOG_DAYS_MAX),
+      .doc = "how long output of ended work is kept, likewise; 0: as its parent" },
     { F(STRUCT_LIST, quotas), .schema = &quota_spec_schema, .max = CLASSES_MAX },
     { F(BOOL, is_forced), .doc = "accept quotas beyond what there is, and mark the project" },
 };

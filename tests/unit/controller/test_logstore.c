@@ -5,6 +5,20 @@
 #include "unit/test.h"
 #include "unit/test_dir.h"
 
+/* One project with limits of its own, and all others. */
+struct rules {
+    struct id project;
+    struct logstore_limits own, others;
+};
+
+static struct rules usual = { .others = { .quota_mib = 1, .age_s = 100 } };
+
+static struct logstore_limits limits_for(void *arg, struct id project)
+{
+    const struct rules *rules = arg;
+    return id_eq(rules->project, project) ? rules->own : rules->others;
+}
+
 static struct log_key key_new(struct id project)
 {
     return (struct log_key){
@@ -26,7 +40,7 @@ static void test_appends_once(void **state)
     AUTO(test_dir) struct test_dir dir = test_dir_new();
     AUTO(logstore) struct logstore *logs = NULL;
     struct error e = { 0 };
-    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
     struct log_key key = key_new(random_id());
 
     CHECK("nothing yet", logstore_size(logs, &key) == 0 && !logstore_is_final(logs, &key));
@@ -53,7 +67,7 @@ static void test_empty_output_can_be_final(void **state)
     AUTO(test_dir) struct test_dir dir = test_dir_new();
     AUTO(logstore) struct logstore *logs = NULL;
     struct error e = { 0 };
-    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
     struct log_key key = key_new(random_id());
     logstore_finish(logs, &key);
     CHECK("final", logstore_is_final(logs, &key) && logstore_size(logs, &key) == 0);
@@ -78,7 +92,7 @@ static void test_lists_in_order(void **state)
     AUTO(logstore) struct logstore *logs = NULL;
     struct error e = { 0 };
     struct seen seen = { 0 };
-    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
     struct log_key key = key_new(random_id());
     static const int64_t order[][2] = { { 10, 0 }, { 2, 1 }, { 2, 0 }, { 1, 0 } };
     for (size_t i = 0; i < COUNT_OF(order); i++) {
@@ -105,7 +119,7 @@ static void test_quota(void **state)
     AUTO(test_dir) struct test_dir dir = test_dir_new();
     AUTO(logstore) struct logstore *logs = NULL;
     struct error e = { 0 };
-    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
     struct id project = random_id();
     struct log_key old = key_new(project);
     struct log_key growing = key_new(project);
@@ -132,7 +146,7 @@ static void test_quota_counts_what_was_there(void **state)
     static char bytes[700 * 1024];
     for (unsigned round = 0; round < 2; round++) {
         AUTO(logstore) struct logstore *logs = NULL;
-        CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+        CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
         enum err rc = logstore_append(logs, &key, round * sizeof(bytes),
                                       (struct str){ bytes, sizeof(bytes) }, NULL);
         CHECK("second does not fit", rc == (round == 0 ? ERR_OK : ERR_LIMIT));
@@ -152,7 +166,7 @@ static void test_expected_output_is_known_after_a_restart(void **state)
     key.rank = 2;
     for (unsigned round = 0; round < 3; round++) {
         AUTO(logstore) struct logstore *logs = NULL;
-        CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+        CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
         bool is_known = logstore_expected(logs, key.allocation, &found, &found_node);
         CHECK("known in the second", is_known == (round == 1));
         if (round == 0)
@@ -180,7 +194,7 @@ static void test_awaits_until_all_has_come(void **state)
     second.attempt = 2;
     for (unsigned round = 0; round < 3; round++) {
         AUTO(logstore) struct logstore *logs = NULL;
-        CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+        CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
         CHECK("after a restart too", logstore_awaits(logs, first.workload) == (round == 1));
         if (round == 0) {
             for (unsigned again = 0; again < 2; again++) {
@@ -211,20 +225,99 @@ static void test_expires(void **state)
     AUTO(test_dir) struct test_dir dir = test_dir_new();
     AUTO(logstore) struct logstore *logs = NULL;
     struct error e = { 0 };
-    CHECK_OK("open", logstore_open(dir.path, 1, &logs, &e), &e);
+    CHECK_OK("open", logstore_open(dir.path, limits_for, &usual, &logs, &e), &e);
     struct log_key key = key_new(random_id());
     CHECK_OK("append", logstore_append(logs, &key, 0, STR("x"), &e), &e);
     struct stat info;
     CHECK("dir", stat(dir.path, &info) == 0);
     struct wall now = { info.st_mtim.tv_sec * NS_PER_S };
     struct id silent = { 0 };
-    CHECK("not yet", logstore_expire(logs, now, 100, is_same, &silent) == 0);
+    CHECK("not yet", logstore_expire(logs, now, is_same, &silent) == 0);
     now.ns += 200 * NS_PER_S;
     silent = key.allocation;
-    CHECK("old, but it lives", logstore_expire(logs, now, 100, is_same, &silent) == 0);
+    CHECK("old, but it lives", logstore_expire(logs, now, is_same, &silent) == 0);
     silent.lo++;
     CHECK("old",
-          logstore_expire(logs, now, 100, is_same, &silent) == 1 && logstore_size(logs, &key) == 0);
+          logstore_expire(logs, now, is_same, &silent) == 1 && logstore_size(logs, &key) == 0);
+}
+
+static bool is_none(void *arg, struct id allocation)
+{
+    (void)arg;
+    (void)allocation;
+    return false;
+}
+
+/* What is stored of each, so that a test says in one line what has gone. */
+static bool stores(struct logstore *logs, const struct log_key *keys, const uint64_t sizes[3])
+{
+    bool is_so = true;
+    for (size_t i = 0; i < 3; i++)
+        is_so = is_so && logstore_size(logs, &keys[i]) == sizes[i];
+    return is_so;
+}
+
+/* A quota that is lowered takes effect without any new output, and for nobody else. */
+static void test_own_quota(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(logstore) struct logstore *logs = NULL;
+    struct error e = { 0 };
+    struct rules rules = { random_id(), { 3, 100 }, { 1, 100 } };
+    CHECK_OK("open", logstore_open(dir.path, limits_for, &rules, &logs, &e), &e);
+    static char bytes[700 * 1024];
+    memset(bytes, 'x', sizeof(bytes));
+    const struct str large = { bytes, sizeof(bytes) };
+    struct log_key keys[3] = { key_new(rules.project), key_new(rules.project),
+                               key_new(random_id()) };
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        CHECK_OK("append", logstore_append(logs, &keys[i], 0, large, &e), &e);
+    CHECK_OK("its quota is larger than that of others",
+             logstore_append(logs, &keys[0], large.size, large, &e), &e);
+    CHECK("theirs holds", logstore_append(logs, &keys[2], large.size, large, NULL) == ERR_LIMIT);
+    logstore_finish(logs, &keys[0]);
+
+    struct wall now = { 0 };
+    CHECK("nothing is old", logstore_expire(logs, now, is_none, NULL) == 0);
+    CHECK("all is there",
+          stores(logs, keys, (uint64_t[]){ 2 * large.size, large.size, large.size }));
+    rules.own.quota_mib = 1;
+    CHECK("nothing is old", logstore_expire(logs, now, is_none, NULL) == 0);
+    CHECK("ended output has gone", stores(logs, keys, (uint64_t[]){ 0, large.size, large.size }));
+    CHECK("what grows is cut", logstore_append(logs, &keys[1], large.size, large, &e) == ERR_LIMIT);
+    CHECK("and the quota is named", strstr(e.text, "quota of 1 MiB") != NULL);
+    rules.own.quota_mib = 2;
+    struct log_key next = key_new(rules.project);
+    CHECK_OK("raised, there is room again", logstore_append(logs, &next, 0, large, &e), &e);
+}
+
+/* Retention by age is the project's own too, and never takes what lives. */
+static void test_own_age(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir dir = test_dir_new();
+    AUTO(logstore) struct logstore *logs = NULL;
+    struct error e = { 0 };
+    struct rules rules = { random_id(), { 1, 1000 }, { 1, 100 } };
+    CHECK_OK("open", logstore_open(dir.path, limits_for, &rules, &logs, &e), &e);
+    struct log_key keys[3] = { key_new(rules.project), key_new(rules.project),
+                               key_new(random_id()) };
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        CHECK_OK("append", logstore_append(logs, &keys[i], 0, STR("x"), &e), &e);
+    struct log_key mute = key_new(rules.project); /* expected, and nobody will bring it */
+    logstore_expect(logs, &mute, random_id());
+    struct stat info;
+    CHECK("dir", stat(dir.path, &info) == 0);
+    struct wall now = { (info.st_mtim.tv_sec + 500) * NS_PER_S };
+    struct id live = keys[0].allocation;
+    CHECK("only what is old for its project goes", logstore_expire(logs, now, is_same, &live) == 1);
+    CHECK("that of the other", stores(logs, keys, (uint64_t[]){ 1, 1, 0 }));
+    CHECK("what is expected stays as long", logstore_awaits(logs, mute.workload));
+    rules.own.age_s = 200;
+    CHECK("lowered, it is old here as well", logstore_expire(logs, now, is_same, &live) == 1);
+    CHECK("except for what lives", stores(logs, keys, (uint64_t[]){ 1, 0, 0 }));
+    CHECK("and goes as soon", !logstore_awaits(logs, mute.workload));
 }
 
 int main(void)
@@ -238,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_expected_output_is_known_after_a_restart),
         cmocka_unit_test(test_awaits_until_all_has_come),
         cmocka_unit_test(test_expires),
+        cmocka_unit_test(test_own_quota),
+        cmocka_unit_test(test_own_age),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,6 +296,32 @@ static void sums_of_guarantees(void **state)
     CHECK("an old version", lab_do(&lab, &lower) == ERR_CONFLICT && lab.e.cause == CAUSE_CONFLICT);
 }
 
+static void limits_of_logs(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    world(&lab);
+    struct command command = { .type = CMD_PROJECT_UPDATE };
+    struct project_spec *spec = &command.project;
+    const struct project *amber = state_project_by_path(lab.state, STR("amber"));
+    *spec = (struct project_spec){
+        .path = STR("amber"), .priority = UNSET, .log_quota_mib = 64, .log_days = UNSET
+    };
+    CHECK("set", lab_do(&lab, &command) == ERR_OK && amber->r.log_quota_mib == 64);
+    spec->log_quota_mib = UNSET;
+    spec->log_days = 7;
+    CHECK("the other stays", lab_do(&lab, &command) == ERR_OK && amber->r.log_quota_mib == 64 &&
+                                 amber->r.log_days == 7);
+    spec->log_days = LOG_DAYS_MAX + 1;
+    CHECK("too long",
+          lab_do(&lab, &command) == ERR_INVALID && strcmp(lab.e.field, "log_days") == 0);
+    spec->log_days = UNSET;
+    spec->log_quota_mib = -1;
+    CHECK("negative",
+          lab_do(&lab, &command) == ERR_INVALID && strcmp(lab.e.field, "log_quota_mib") == 0);
+    CHECK("and nothing has changed", amber->r.log_quota_mib == 64 && amber->r.log_days == 7);
+}
+
 static enum err remove_project(struct lab *lab, const char *path)
 {
     struct command command = { .type = CMD_PROJECT_REMOVE };
@@ -526,6 +552,7 @@ int main(void)
         cmocka_unit_test(foreign_objects_are_absent),
         cmocka_unit_test(members_do_not_operate),
         cmocka_unit_test(sums_of_guarantees),
+        cmocka_unit_test(limits_of_logs),
         cmocka_unit_test(projects_are_removed_empty),
         cmocka_unit_test(settings_have_bounds),
         cmocka_unit_test(the_catalogue_is_consistent),

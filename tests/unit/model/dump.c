@@ -95,7 +95,8 @@ static void dump_project(struct buf *out, const struct project_record *r)
     add_id(out, r->parent);
     add_str(out, r->name);
     add_str(out, r->path);
-    buf_format(out, " %lld %lld %d %llu %lld", (long long)r->number, (long long)r->priority,
+    buf_format(out, " %lld %lld %lld %lld %d %llu %lld", (long long)r->number,
+               (long long)r->priority, (long long)r->log_quota_mib, (long long)r->log_days,
                r->is_overcommitted, (unsigned long long)r->created_sequence,
                (long long)r->created.ns);
     for (size_t i = 0; i < r->quotas.count; i++) {

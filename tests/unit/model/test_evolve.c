@@ -187,6 +187,31 @@ static void test_quota_defaults(void **state)
     CHECK("has the common weight", quota.over_quota_weight == 100);
 }
 
+static void test_log_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t quotas[3], days[3]; /* of the tenant, its project and the one below */
+        struct log_limits wanted;
+    } cases[] = {
+        { "nobody sets any", { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0 } },
+        { "the tenant's hold below", { 64, 0, 0 }, { 7, 0, 0 }, { 64, 7 } },
+        { "the nearest holds", { 64, 32, 0 }, { 7, 90, 1 }, { 32, 1 } },
+        { "each by itself", { 64, 0, 16 }, { 0, 5, 0 }, { 16, 5 } },
+    };
+    FOR_EACH_CASE (c, cases) {
+        struct project projects[3] = { { .parent = NULL } };
+        for (size_t i = 0; i < COUNT_OF(projects); i++) {
+            projects[i].parent = i > 0 ? &projects[i - 1] : NULL;
+            projects[i].r.log_quota_mib = c->quotas[i];
+            projects[i].r.log_days = c->days[i];
+        }
+        struct log_limits got = project_log_limits(&projects[2]);
+        CHECK(c->name, got.quota_mib == c->wanted.quota_mib && got.days == c->wanted.days);
+    }
+}
+
 static void test_feed(void **state)
 {
     (void)state;
@@ -629,6 +654,7 @@ int main(void)
         cmocka_unit_test(test_allocation_life),
         cmocka_unit_test(test_lost_and_back),
         cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_log_limits),
         cmocka_unit_test(test_uid_ranges),
         cmocka_unit_test(test_lookups_of_nothing),
         cmocka_unit_test(test_catalog_lookups),

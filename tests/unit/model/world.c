@@ -125,6 +125,8 @@ struct id world_project(struct world *world, struct id parent, const char *name)
         .path = world_copy(world, name),
         .number = above == NULL ? world->state->next_tenant_number : 0,
         .priority = 50,
+        .log_quota_mib = number(world, 3),
+        .log_days = number(world, 3),
         .quotas = quotas(world),
     };
     if (above != NULL)
