@@ -343,7 +343,7 @@ static const struct cli_option settings_options[] = {
     NUMBER("ended-keep-count", 0, "ended_keep_count", "and at most so many"),
     MIB("device-reserve", 0, "device_reserve_mib", "memory of a device that no fraction gets"),
     TEXT("reclaim-to", 0, "reclaim_to", "WHAT", "quota or fair_share"),
-    TEXT("placement", 0, NULL, "NAME", "first_fit, the only one so far"),
+    TEXT("placement", 0, "placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),
 };
 static const struct cli_option apply_options[] = {
     LOCAL("file", 'f', "FILE", "manifests, several documents a file; `-` for standard input"),

@@ -75,8 +75,7 @@ static enum err settings_merge(const struct settings_record *given, struct setti
         return err_field(e, "lost_after_s", "lost_after_s must be more than unknown_after_s (%lld)",
                          (long long)next->unknown_after_s);
     next->reclaim_to = wanted.reclaim_to;
-    if (wanted.placement != PLACE_FIRST_FIT)
-        return err_field(e, "placement", "placement: only \"first_fit\" is supported");
+    next->placement = wanted.placement;
     return ERR_OK;
 }
 

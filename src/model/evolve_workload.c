@@ -62,6 +62,7 @@ void evolve_workload_submitted(struct state *state, const struct event *event, e
         r->submitted = event->wall;
         r->state_since = event->at;
         r->version = event->sequence;
+        mix_see(&state->mix, &r->request, (uint64_t)MAX_OF(r->members, INT64_C(1)));
     }
     workload->project = state_project(state, r->project);
     assert(workload->project != NULL);

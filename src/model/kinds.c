@@ -106,8 +106,8 @@ static const char *const reclaim_tos[RECLAIM_TO_COUNT] = {
 NAMES(reclaim_to_names, "reclaim_to", reclaim_tos);
 
 static const char *const placements[PLACEMENT_COUNT] = {
-    [PLACE_FIRST_FIT] = "first_fit",
-    [PLACE_BEST_FIT] = "best_fit",
+    [PLACE_FIRST_FIT] = "first_fit", [PLACE_BEST_FIT] = "best_fit", [PLACE_PACK] = "pack",
+    [PLACE_SPREAD] = "spread",       [PLACE_FGD] = "fgd",           [PLACE_ADAPTIVE] = "adaptive",
 };
 NAMES(placement_names, "placement", placements);
 

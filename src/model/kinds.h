@@ -66,7 +66,15 @@ enum node_contact {
 enum hold_kind { HOLD_PERSON, HOLD_CHECK, HOLD_DRAIN, HOLD_KIND_COUNT };
 enum device_health { DEVICE_OK, DEVICE_FAILED, DEVICE_GONE, DEVICE_HEALTH_COUNT };
 enum reclaim_to { RECLAIM_TO_QUOTA, RECLAIM_TO_FAIR_SHARE, RECLAIM_TO_COUNT };
-enum placement { PLACE_FIRST_FIT, PLACE_BEST_FIT, PLACEMENT_COUNT };
+enum placement {
+    PLACE_FIRST_FIT,
+    PLACE_BEST_FIT,
+    PLACE_PACK,
+    PLACE_SPREAD,
+    PLACE_FGD,
+    PLACE_ADAPTIVE,
+    PLACEMENT_COUNT
+};
 
 /* A named enumeration: names[i] belongs to value i; NULL entries have no name and never parse. */
 struct enum_names {

@@ -83,9 +83,24 @@ struct state_header state_header(const struct state *state)
         .wall = state->wall,
         .epoch = state->epoch,
         .next_tenant_number = state->next_tenant_number,
+        .mix_seen = { state->mix.seen.items, state->mix.seen.count },
+        .mix_dealt = { state->mix.dealt.items, state->mix.dealt.count },
+        .mix_arrivals = state->mix.arrivals,
+        .mix_dealt_at = state->mix.dealt_at,
     };
     memcpy(header.id_key, state->id_key, sizeof(header.id_key));
     return header;
+}
+
+static void restore_mix(struct request_mix *mix, const struct state_header *header)
+{
+    mix_done(mix);
+    for (size_t i = 0; i < header->mix_seen.count; i++)
+        vec_push(&mix->seen, header->mix_seen.items[i]);
+    for (size_t i = 0; i < header->mix_dealt.count; i++)
+        vec_push(&mix->dealt, header->mix_dealt.items[i]);
+    mix->arrivals = header->mix_arrivals;
+    mix->dealt_at = header->mix_dealt_at;
 }
 
 void state_restore_header(struct state *state, const struct state_header *header)
@@ -95,5 +110,6 @@ void state_restore_header(struct state *state, const struct state_header *header
     state->wall = header->wall;
     state->epoch = header->epoch;
     state->next_tenant_number = header->next_tenant_number;
+    restore_mix(&state->mix, header);
     memcpy(state->id_key, header->id_key, sizeof(state->id_key));
 }

@@ -17,7 +17,7 @@ static const struct settings_record default_settings = {
     .ended_keep_s = 3600,
     .ended_keep_count = 10000,
     .reclaim_to = RECLAIM_TO_QUOTA,
-    .placement = PLACE_FIRST_FIT,
+    .placement = PLACE_ADAPTIVE,
 };
 
 struct state *state_new(void)
@@ -45,6 +45,7 @@ void state_free(struct state *state)
     id_map_done(&state->volumes);
     id_map_done(&state->images);
     id_map_done(&state->credentials);
+    mix_done(&state->mix);
     pool_done(&state->pool);
     mem_free(state);
 }

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "model/event.h"
+#include "model/mix.h"
 #include "model/record.h"
 
 struct class_object {
@@ -107,6 +108,7 @@ struct state {
     uint8_t id_key[16];
     struct settings_record settings;
     int64_t next_tenant_number;
+    struct request_mix mix; /* what was submitted */
 
     VEC(struct class_object *) classes; /* index == class number; removed ones stay */
     VEC(struct pool_object *) pools;    /* in order of creation */
@@ -162,6 +164,8 @@ struct state_header {
     uint64_t epoch;
     uint8_t id_key[16];
     int64_t next_tenant_number;
+    struct mix_list mix_seen, mix_dealt; /* borrowed from the state; see mix.h */
+    uint64_t mix_arrivals, mix_dealt_at;
 };
 /* The events are borrowed until `emit` returns. */
 void state_walk(const struct state *state, void (*emit)(void *arg, const struct event *event),

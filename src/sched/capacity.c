@@ -152,6 +152,7 @@ static void book(struct sched *sched, const struct booking *booking, int sign)
     }
     parts_refresh(node);
     node_count_in(sched, node, 1);
+    index_note(sched, node);
 }
 
 void capacity_book(struct sched *sched, const struct booking *booking)
@@ -207,6 +208,7 @@ static void node_load(struct sched *sched, struct snode *node)
     node->memory_free = r->memory_mib;
     parts_refresh(node);
     node_count_in(sched, node, 1);
+    index_add_node(sched, node);
     for (const struct sallocation *a = node->allocations; a != NULL; a = a->next_on_node) {
         const struct booking booking = { node, &a->shares, a->cpu_milli, a->memory_mib,
                                          a->project->project->tenant };
@@ -247,6 +249,7 @@ void capacity_remove_node(struct sched *sched, struct snode *node)
 {
     assert(node->allocations == NULL);
     node_count_in(sched, node, -1);
+    index_remove_node(sched, node);
     due_drop(sched, &node->has_due, node->due);
     if (node->prev != NULL)
         node->prev->next = node->next;

@@ -186,7 +186,7 @@ bool sched_check(const struct sched *sched, struct error *e)
     queue_promote(built, sched->now);
     bool is_same = !differs(e, "classes", sched->class_count, built->class_count) &&
                    same_projects(sched, built, e) && same_capacity(sched, built, e) &&
-                   same_works(sched, built, e);
+                   same_works(sched, built, e) && index_check(sched, built, e);
     sched_free(built);
     return is_same;
 }

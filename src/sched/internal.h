@@ -66,6 +66,8 @@ struct snode {
     size_t device_count;
     struct spart parts[NODE_PARTS_MAX];
     size_t part_count;
+    uint32_t slots[NODE_PARTS_MAX]; /* in the index of places: one a part, at least one */
+    size_t slot_count;
     size_t live;         /* allocations that start or run: what a drain would evict */
     struct mono seen_at; /* back in contact; or the controller's start */
     bool has_due;
@@ -259,6 +261,7 @@ struct sched {
     struct mono retry_at; /* earliest end of a protection that matters; 0: none */
     bool is_unsettled;    /* some claim lacked progress: it may have some once shares are new */
 
+    struct place_index *index; /* owned */
     bool is_shadow;
     VEC(struct undo) undo;
     struct buf undo_bytes;
@@ -359,6 +362,17 @@ void due_work(struct sched *sched, struct swork *work);
 void due_drop(struct sched *sched, bool *has_due, struct skip_key key);
 void due_restart(struct sched *sched); /* the controller started: all nodes have time to report */
 
+/* place_index.c: the nodes as the placement policies see them. */
+void index_open(struct sched *sched);
+void index_close(struct sched *sched);
+void index_add_node(struct sched *sched, struct snode *node); /* or its devices are others now */
+void index_remove_node(struct sched *sched, struct snode *node);
+void index_note(struct sched *sched, struct snode *node); /* what is free on it has changed */
+void index_roll_back(struct sched *sched, size_t mark);   /* shadow_rollback() does the same */
+void index_learn(struct sched *sched);                    /* what is asked for may have changed */
+/* Chooses the same as one that was made afresh. */
+bool index_check(const struct sched *kept, const struct sched *built, struct error *e);
+
 /* place.c */
 struct fitting {
     struct request request;
@@ -376,8 +390,8 @@ size_t place_count(const struct sched *sched, const struct fitting *fitting);
 /* True at once when too little is free, wherever it is. */
 bool place_is_hopeless(const struct sched *sched, const struct fitting *fitting);
 bool place_fits(const struct sched *sched, const struct fitting *fitting);
-/* Places all members, by rank, in the arena; NULL when not all of them fit. */
-struct plan_member *place_all(const struct sched *sched, const struct fitting *fitting,
+/* Places all members, by rank, in the arena; NULL when not all of them fit. Within a step. */
+struct plan_member *place_all(struct sched *sched, const struct fitting *fitting,
                               struct arena *arena);
 /* Would all members fit if the usable nodes were empty? And how many of them would? */
 bool place_if_empty(const struct sched *sched, const struct fitting *fitting);
@@ -391,6 +405,20 @@ struct place_room {
     int64_t open_milli; /* the largest free part of one device, or of one node's cores */
 };
 void place_room(const struct sched *sched, const struct fitting *fitting, struct place_room *out);
+
+/* How many members fit that node, at most `max`; and which share of a device one of them takes. */
+size_t place_members_on(const struct fitting *fitting, const struct snode *node, size_t max);
+struct device_share place_share(const struct request *request, const struct sdevice *device);
+bool place_device_takes(const struct fitting *fitting, const struct sdevice *device,
+                        const struct device_share *share);
+/* The node that the policy gives one member, however many there are; NULL: it fits nowhere. */
+struct snode *index_best(const struct sched *sched, const struct fitting *fitting);
+/* The better of two nodes that one member fits, by the policy. */
+bool index_is_better(const struct sched *sched, const struct fitting *fitting,
+                     const struct snode *node, const struct snode *than);
+/* The device of the node for a part of one; NULL: any that takes it. */
+struct sdevice *index_device(const struct sched *sched, const struct fitting *fitting,
+                             struct snode *node);
 
 /* Whose work is evicted: that of others beyond their share, or less urgent work of its
  * own project. */

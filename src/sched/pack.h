@@ -17,18 +17,9 @@
 
 #include "base/base.h"
 #include "base/mem.h"
+#include "model/kinds.h"
 
-enum { PACK_DEVICES_MAX = 16, PACK_MODELS_MAX = 64, PACK_NONE = -1 };
-
-enum pack_policy {
-    PACK_FIRST_FIT,
-    PACK_BEST_FIT,
-    PACK_PACK,
-    PACK_SPREAD,
-    PACK_FGD,
-    PACK_ADAPTIVE,
-    PACK_POLICY_COUNT
-};
+enum { PACK_DEVICES_MAX = 16, PACK_MODELS_MAX = 64, PACK_TAGS = 6, PACK_NONE = -1 };
 
 /* What is free on a node, in thousandths of cores and of devices. */
 struct pack_node {
@@ -39,12 +30,29 @@ struct pack_node {
     int64_t devices[PACK_DEVICES_MAX];
 };
 
-/* One member: `milli` of each of `count` devices; below 1000 only of one. */
+/* One member: `milli` of each of `count` devices. */
 struct pack_shape {
     int64_t cpu_milli, memory_mib;
     uint32_t count;
     uint32_t milli;
-    uint64_t models; /* a bit for each that it may use; 0: any */
+    uint64_t models;         /* a bit for each that it may use; 0: any */
+    int64_t tags[PACK_TAGS]; /* what only the filter looks at; shapes that differ in it differ */
+};
+
+/* A kind of request, and how often it came. */
+struct pack_kind {
+    struct pack_shape shape;
+    uint64_t times;
+};
+
+/*
+ * Says exactly whether one member fits a node, where the picture of it only estimates, and which
+ * of the devices in the picture it may use (one bit each).
+ */
+struct pack_filter {
+    bool (*accepts)(const void *context, size_t node, const struct pack_shape *shape,
+                    uint32_t *usable);
+    const void *context;
 };
 
 /* How often a shape is asked for: what fragmentation is judged by. */
@@ -55,9 +63,12 @@ struct pack_weight {
 
 struct pack; /* opaque */
 
-/* Nodes in the order that decides ties; copied. `mix` is for PACK_FGD; copied too. */
-struct pack *pack_new(enum pack_policy policy, const struct pack_node *nodes, size_t node_count,
+/* Nodes in the order that decides ties; copied. `mix` is for PLACE_FGD; copied too. What fits
+ * is told by the picture alone. */
+struct pack *pack_new(enum placement policy, const struct pack_node *nodes, size_t node_count,
                       const struct pack_weight *mix, size_t mix_count);
+/* Without nodes; pack_set() adds them. What they are asked for is what pack_learn() says. */
+struct pack *pack_open(enum placement policy, const struct pack_filter *filter);
 void pack_free(struct pack *pack); /* NULL is a no-op */
 DEFINE_CLEANUP(pack, struct pack *, pack_free)
 
@@ -66,7 +77,19 @@ struct pack_place {
     uint32_t devices[PACK_DEVICES_MAX];
 };
 
-/* A request came, whether it will find a place or not: PACK_ADAPTIVE learns what is asked for. */
+/* The node at that number is like that now, or is new (numbers beyond the last are empty nodes that
+ * the filter must refuse). Of equals the one of a higher level comes first, then the one of lower
+ * rank; first_fit and spread know no levels. */
+struct pack_standing {
+    uint64_t rank;
+    uint8_t level; /* at most PACK_LEVEL_MAX */
+};
+enum { PACK_LEVEL_MAX = 15 };
+void pack_set(struct pack *pack, size_t at, const struct pack_node *node,
+              struct pack_standing standing);
+/* What is asked for, instead of all that was known; nothing with devices: a mix of its own. */
+void pack_learn(struct pack *pack, const struct pack_kind *kinds, size_t count);
+/* A request came, whether it will find a place or not: PLACE_ADAPTIVE learns what is asked for. */
 void pack_see(struct pack *pack, const struct pack_shape *shape);
 /* The best place for one member; takes nothing. */
 struct pack_place pack_find(struct pack *pack, const struct pack_shape *shape);
@@ -74,7 +97,14 @@ struct pack_place pack_find(struct pack *pack, const struct pack_shape *shape);
 void pack_take(struct pack *pack, const struct pack_shape *shape, const struct pack_place *place,
                int sign);
 const struct pack_node *pack_node(const struct pack *pack, int64_t node);
-/* Expected thousandths of the node's devices that a request of the mix could not use (PACK_FGD). */
+/* Compares one node with another for a shape, as pack_find() does: its score, PACK_NONE: it does
+ * not fit there. The device for a part of one; PACK_NONE: any. */
+int32_t pack_score_at(struct pack *pack, size_t at, const struct pack_shape *shape);
+int64_t pack_device_at(struct pack *pack, size_t at, const struct pack_shape *shape);
+/* The shapes asked for lately, from the latest on; false: there are fewer. */
+bool pack_shape_asked(const struct pack *pack, size_t i, struct pack_shape *out);
+/* Expected thousandths of the node's devices that a request of the mix could not use
+ * (PLACE_FGD). */
 double pack_fragmentation(struct pack *pack, const struct pack_node *node);
 
 #endif

@@ -71,9 +71,9 @@ struct adaptive {
     VEC(struct seen) seen; /* sorted */
     uint64_t arrivals, rebuild_at;
     uint64_t random;
-    struct card *cards; /* owned; while streams are made */
+    struct card *cards; /* owned: of all streams */
     size_t card_count;
-    struct streams streams[PACK_MODELS_MAX];
+    struct streams streams[PACK_MODELS_MAX]; /* of those that were asked for */
     VEC(struct several) several;
     int64_t prices[PACK_MODELS_MAX];
     int64_t capacity[PACK_MODELS_MAX]; /* devices of each model */
@@ -172,7 +172,6 @@ static void cards_shuffle(struct adaptive *a)
 static void streams_fill(const struct adaptive *a, size_t model, struct streams *out)
 {
     size_t count = 0;
-    mem_free(out->plays);
     out->plays = mem_new(a->card_count, sizeof(*out->plays));
     for (size_t i = 0; i < STREAMS; i++) {
         size_t to = (i + 1) * a->card_count / STREAMS;
@@ -191,6 +190,11 @@ static void streams_make(struct adaptive *a)
     size_t with = (size_t)STREAMS * STREAM_LENGTH;
     size_t without =
         (size_t)(with * times_of(a, false) / (CORES_PART * MAX_OF(times_of(a, true), 1u)));
+    for (size_t m = 0; m < PACK_MODELS_MAX; m++) {
+        mem_free(a->streams[m].plays);
+        a->streams[m].plays = NULL;
+    }
+    mem_free(a->cards);
     a->card_count = 0;
     a->cards = mem_new(with + without, sizeof(*a->cards));
     deal(a, true, with);
@@ -203,12 +207,13 @@ static void streams_make(struct adaptive *a)
         if (a->cards[i].count > 0)
             a->least_milli = MIN_OF(a->least_milli, (int32_t)a->cards[i].milli);
     }
-    for (size_t m = 0; m < PACK_MODELS_MAX; m++) {
-        if (a->capacity[m] > 0)
-            streams_fill(a, m, &a->streams[m]);
-    }
-    mem_free(a->cards);
-    a->cards = NULL;
+}
+
+static const struct streams *streams_of(struct adaptive *a, size_t model)
+{
+    if (a->streams[model].plays == NULL)
+        streams_fill(a, model, &a->streams[model]);
+    return &a->streams[model];
 }
 
 /* ---- what a node alone cannot see ---------------------------------------------------------- */
@@ -402,7 +407,7 @@ static int64_t worth_of(struct adaptive *a, const struct pack_state *exact)
     int64_t worth = 0;
     struct board board;
     board_of(state, &board);
-    const struct streams *streams = &a->streams[state->model];
+    const struct streams *streams = streams_of(a, state->model);
     for (size_t i = 0; i < STREAMS && board.count > 0; i++) {
         size_t from = i > 0 ? streams->ends[i - 1] : 0;
         worth += fill(a, streams->plays + from, streams->ends[i] - from, board);
@@ -415,23 +420,30 @@ static int64_t worth_of(struct adaptive *a, const struct pack_state *exact)
 
 /* ---- the policy ---------------------------------------------------------------------------- */
 
-static const struct pack_shape prior[] = {
-    { .cpu_milli = 10000, .memory_mib = 8000, .count = 1, .milli = 1000 },
-    { .cpu_milli = 5000, .memory_mib = 4000, .count = 1, .milli = 500 },
-    { .cpu_milli = 80000, .memory_mib = 64000, .count = 8, .milli = 1000 },
+const struct pack_kind pack_prior[3] = {
+    { { .cpu_milli = 10000, .memory_mib = 8000, .count = 1, .milli = 1000 }, 6 },
+    { { .cpu_milli = 5000, .memory_mib = 4000, .count = 1, .milli = 500 }, 3 },
+    { { .cpu_milli = 80000, .memory_mib = 64000, .count = 8, .milli = 1000 }, 1 },
 };
-static const uint64_t prior_times[] = { 6, 3, 1 };
+
+enum { SEED = 7 };
+
+void adaptive_learn(struct adaptive *a, const struct pack_kind *kinds, size_t count)
+{
+    a->random = SEED;
+    a->seen.count = 0;
+    for (size_t i = 0; i < count; i++)
+        seen_add(a, &kinds[i].shape, kinds[i].times);
+    rebuild(a);
+}
 
 struct adaptive *adaptive_new(const struct pack_node *nodes, size_t node_count)
 {
     struct adaptive *a = mem_new(1, sizeof(*a));
     a->rebuild_at = FIRST_REBUILD;
-    a->random = 7;
     for (size_t i = 0; i < node_count; i++)
         a->capacity[nodes[i].model] += nodes[i].device_count;
-    for (size_t i = 0; i < COUNT_OF(prior); i++)
-        seen_add(a, &prior[i], prior_times[i]);
-    rebuild(a);
+    adaptive_learn(a, pack_prior, COUNT_OF(pack_prior));
     a->seen.count = 0;
     return a;
 }
@@ -443,6 +455,7 @@ void adaptive_free(struct adaptive *a)
     vec_done(&a->seen);
     vec_done(&a->several);
     memo_done(&a->memo);
+    mem_free(a->cards);
     for (size_t m = 0; m < PACK_MODELS_MAX; m++)
         mem_free(a->streams[m].plays);
     mem_free(a);
@@ -458,39 +471,42 @@ bool adaptive_see(struct adaptive *a, const struct pack_shape *shape)
     return true;
 }
 
-int32_t adaptive_score(struct adaptive *a, const struct pack_node *node,
-                       const struct pack_shape *shape, int64_t *device)
+/* The least loss of worth, and which device it is had with: the value of what that has left. */
+static int64_t least_loss(struct adaptive *a, const struct pack_spot *spot, int64_t *left)
 {
+    const struct pack_shape *shape = spot->shape;
     struct pack_state state;
-    state_of(node, &state);
+    uint16_t lefts[PACK_DEVICES_MAX];
+    state_of(spot->node, &state);
     int64_t before = worth_of(a, &state);
     int64_t least = INT64_MAX;
-    *device = PACK_NONE;
-    bool is_part = shape->count == 1 && shape->milli < 1000;
-    for (size_t i = 0; i < state.device_count && is_part; i++) {
-        int64_t left = state.devices[i];
-        if (left < shape->milli || (i > 0 && left == state.devices[i - 1]))
+    size_t count = spot_is_part(spot) ? spot_lefts(spot, lefts) : 0;
+    *left = PACK_NONE;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && lefts[i] == lefts[i - 1])
             continue;
         struct pack_state after = state;
-        state_take(&after, shape->cpu_milli, left, shape->milli);
+        state_take(&after, shape->cpu_milli, lefts[i], shape->milli);
         int64_t loss = before - worth_of(a, &after);
-        *device = loss < least ? left : *device;
+        *left = loss < least ? lefts[i] : *left;
         least = MIN_OF(least, loss);
     }
-    if (!is_part) {
-        state_take_last(&state, shape->cpu_milli, shape->count, shape->milli);
-        least = before - worth_of(a, &state);
-    }
-    for (size_t i = 0; i < node->device_count && is_part; i++) {
-        if (node->devices[i] == *device) {
-            *device = (int64_t)i;
-            break;
-        }
-    }
-    int64_t asked = (int64_t)shape->count * shape->milli;
+    if (count > 0)
+        return least;
+    state_take_last(&state, shape->cpu_milli, shape->count, shape->milli);
+    return before - worth_of(a, &state);
+}
+
+int32_t adaptive_score(struct adaptive *a, const struct pack_spot *spot, int64_t *device)
+{
+    int64_t left = PACK_NONE;
+    int64_t loss = least_loss(a, spot, &left);
+    *device = left == PACK_NONE ? PACK_NONE : spot_device(spot, left);
+    const struct pack_node *node = spot->node;
+    int64_t asked = (int64_t)spot->shape->count * spot->shape->milli;
     int64_t price = node->device_count > 0 ? a->prices[node->model] * asked >> FIXED_BITS : 0;
     const int64_t step = (int64_t)LOSS_STEP * STREAMS;
-    int64_t bucket = least + price + step / 2;
+    int64_t bucket = loss + price + step / 2;
     bucket = bucket >= 0 ? bucket / step : -((step - 1 - bucket) / step);
     return (int32_t)(SCORE_BASE -
                      MIN_OF(MAX_OF(bucket, (int64_t)-SCORE_BASE), (int64_t)SCORE_BASE));

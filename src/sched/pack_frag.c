@@ -120,20 +120,21 @@ static int32_t score_of(double before, double after)
     return (int32_t)low;
 }
 
-int32_t frag_score(struct pack *pack, const struct pack_node *node, const struct pack_shape *shape,
-                   int64_t *device)
+int32_t frag_score(struct pack *pack, const struct pack_spot *spot, int64_t *device)
 {
+    const struct pack_node *node = spot->node;
+    const struct pack_shape *shape = spot->shape;
     struct pack_state state;
     state_of(node, &state);
     double before = fragmentation(pack, &state);
     *device = PACK_NONE;
-    if (shape->count != 1 || shape->milli >= 1000) {
+    if (!spot_is_part(spot)) {
         state_take_first(&state, shape->cpu_milli, shape->count, shape->milli);
         return score_of(before, fragmentation(pack, &state));
     }
     int32_t best = 0;
     for (size_t i = 0; i < node->device_count; i++) {
-        if (node->devices[i] < shape->milli)
+        if ((spot->usable >> i & 1) == 0)
             continue;
         struct pack_state after = state;
         state_take(&after, shape->cpu_milli, node->devices[i], shape->milli);

@@ -70,59 +70,105 @@ static int32_t score_pack(const struct pack_node *node, const struct pack_shape 
     return whole > 0 ? MAX_OF(50 - whole, 33) : MAX_OF(100 - left / 10, 50);
 }
 
-int32_t pack_score(struct pack *pack, const struct pack_node *node, const struct pack_shape *shape)
+/* What the picture says, or the filter, which knows better. */
+static bool spot_of(const struct pack *pack, size_t at, const struct pack_shape *shape,
+                    struct pack_spot *out)
 {
-    int64_t device = 0;
+    const struct pack_node *node = &pack->nodes.items[at];
+    *out = (struct pack_spot){ .node = node, .shape = shape };
+    if (pack->filter.accepts != NULL)
+        return pack->filter.accepts(pack->filter.context, at, shape, &out->usable);
     if (!pack_fits(node, shape))
+        return false;
+    for (uint32_t i = 0; i < node->device_count && shape->count > 0; i++)
+        out->usable |= node->devices[i] >= shape->milli ? UINT32_C(1) << i : 0;
+    return true;
+}
+
+int32_t pack_score(struct pack *pack, size_t at, const struct pack_shape *shape)
+{
+    struct pack_spot spot;
+    int64_t device = 0;
+    if (!spot_of(pack, at, shape, &spot))
         return PACK_NONE;
     switch (pack->policy) {
-    case PACK_BEST_FIT:
-        return score_best_fit(pack, node, shape);
-    case PACK_PACK:
-        return score_pack(node, shape);
-    case PACK_SPREAD:
-        return score_spread(node, shape);
-    case PACK_FGD:
-        return frag_score(pack, node, shape, &device);
-    case PACK_ADAPTIVE:
-        return adaptive_score(pack->adaptive, node, shape, &device);
-    case PACK_FIRST_FIT:
-    case PACK_POLICY_COUNT:
+    case PLACE_BEST_FIT:
+        return MAX_OF(score_best_fit(pack, spot.node, shape), 0);
+    case PLACE_PACK:
+        return score_pack(spot.node, shape);
+    case PLACE_SPREAD:
+        return MAX_OF(score_spread(spot.node, shape), 0);
+    case PLACE_FGD:
+        return frag_score(pack, &spot, &device);
+    case PLACE_ADAPTIVE:
+        return adaptive_score(pack->adaptive, &spot, &device);
+    case PLACE_FIRST_FIT:
+    case PLACEMENT_COUNT:
         break;
     }
     return 0;
 }
 
+size_t spot_lefts(const struct pack_spot *spot, uint16_t lefts[PACK_DEVICES_MAX])
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < spot->node->device_count; i++) {
+        uint16_t left = (uint16_t)spot->node->devices[i];
+        size_t at = count;
+        if ((spot->usable >> i & 1) == 0)
+            continue;
+        for (; at > 0 && lefts[at - 1] > left; at--)
+            lefts[at] = lefts[at - 1];
+        lefts[at] = left;
+        count++;
+    }
+    return count;
+}
+
+int64_t spot_device(const struct pack_spot *spot, int64_t left)
+{
+    for (uint32_t i = 0; i < spot->node->device_count; i++) {
+        if ((spot->usable >> i & 1) != 0 && spot->node->devices[i] == left)
+            return (int64_t)i;
+    }
+    return PACK_NONE;
+}
+
 /* The device for a part of one, where its policy says so; else the one that it fits most
  * tightly. */
-static uint32_t pick_part(struct pack *pack, const struct pack_node *node,
-                          const struct pack_shape *shape)
+static int64_t pick_part(struct pack *pack, const struct pack_spot *spot)
 {
     int64_t best = PACK_NONE;
-    if (pack->policy == PACK_FGD)
-        (void)frag_score(pack, node, shape, &best);
-    else if (pack->policy == PACK_ADAPTIVE)
-        (void)adaptive_score(pack->adaptive, node, shape, &best);
-    else
-        for (uint32_t i = 0; i < node->device_count; i++) {
-            bool is_better = best == PACK_NONE || node->devices[i] < node->devices[best];
-            if (node->devices[i] >= shape->milli && is_better)
-                best = i;
-        }
-    return (uint32_t)best;
+    uint16_t lefts[PACK_DEVICES_MAX];
+    if (pack->policy == PLACE_FGD)
+        (void)frag_score(pack, spot, &best);
+    else if (pack->policy == PLACE_ADAPTIVE)
+        (void)adaptive_score(pack->adaptive, spot, &best);
+    else if (spot_lefts(spot, lefts) > 0)
+        best = spot_device(spot, lefts[0]);
+    return best;
+}
+
+int64_t pack_device_at(struct pack *pack, size_t at, const struct pack_shape *shape)
+{
+    struct pack_spot spot;
+    return spot_of(pack, at, shape, &spot) ? pick_part(pack, &spot) : PACK_NONE;
 }
 
 /* Whole ones in their order. */
-void pack_pick(struct pack *pack, const struct pack_node *node, const struct pack_shape *shape,
+void pack_pick(struct pack *pack, size_t at, const struct pack_shape *shape,
                uint32_t devices[PACK_DEVICES_MAX])
 {
     uint32_t taken = 0;
-    if (shape->count == 1 && shape->milli < 1000) {
-        devices[0] = pick_part(pack, node, shape);
+    struct pack_spot spot;
+    if (!spot_of(pack, at, shape, &spot))
+        return;
+    if (spot_is_part(&spot)) {
+        devices[0] = (uint32_t)pick_part(pack, &spot);
         return;
     }
-    for (uint32_t i = 0; i < node->device_count && taken < shape->count; i++) {
-        if (node->devices[i] >= shape->milli)
+    for (uint32_t i = 0; i < spot.node->device_count && taken < shape->count; i++) {
+        if ((spot.usable >> i & 1) != 0)
             devices[taken++] = i;
     }
 }

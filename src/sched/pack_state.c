@@ -24,16 +24,16 @@ void state_take(struct pack_state *state, int64_t cpu_milli, int64_t left, int64
     size_t at = 0;
     while (state->devices[at] != left)
         at++;
-    state->devices[at] = (uint16_t)(left - milli);
+    state->devices[at] = (uint16_t)(left - MIN_OF(left, milli));
     sink(state, at);
     state->cpu_milli -= cpu_milli;
 }
 
 void state_take_last(struct pack_state *state, int64_t cpu_milli, uint32_t count, int64_t milli)
 {
-    size_t first = state->device_count - count;
+    size_t first = state->device_count - MIN_OF(count, state->device_count);
     for (size_t i = first; i < state->device_count; i++)
-        state->devices[i] = (uint16_t)(state->devices[i] - milli);
+        state->devices[i] = (uint16_t)(state->devices[i] - MIN_OF(milli, state->devices[i]));
     for (size_t i = first; i < state->device_count; i++)
         sink(state, i);
     state->cpu_milli -= cpu_milli;

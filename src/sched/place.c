@@ -1,10 +1,12 @@
 /*
- * place.c - where members fit: nodes in the order in which they joined, the first that fits.
+ * place.c - where members fit, exactly; which of these places they take is up to the policy
+ * (place_index.c).
  *
- * Members of a gang ask for the same, and nodes do not influence each other; so filling one node
- * after the other finds a placement whenever there is one, without any backtracking. Within a node
- * that holds as well: whole devices and single shares are interchangeable, and members that want
- * shares of several devices take those with most room left, which never costs a later member.
+ * Members of a gang ask for the same, and nodes do not influence each other; so giving them places
+ * one after the other finds places for all whenever there are any, without any backtracking. Within
+ * a node that holds as well: whole devices are interchangeable; a single share taken of whichever
+ * device costs exactly one later member its place; and members that want shares of several devices
+ * take those that hold most of them, which never costs a later member.
  */
 #include <assert.h>
 #include <string.h>
@@ -58,7 +60,7 @@ static void trial_init(struct trial *trial, const struct fitting *fitting, const
         memcpy(trial->devices, node->devices, trial->device_count * sizeof(*node->devices));
 }
 
-static struct device_share share_of(const struct request *request, const struct sdevice *device)
+struct device_share place_share(const struct request *request, const struct sdevice *device)
 {
     struct device_share share = { .device = device->index,
                                   .milli = 1000,
@@ -80,10 +82,9 @@ static struct device_share share_of(const struct request *request, const struct 
     return share;
 }
 
-static bool device_takes(const struct trial *trial, const struct sdevice *device,
-                         const struct device_share *share)
+bool place_device_takes(const struct fitting *fitting, const struct sdevice *device,
+                        const struct device_share *share)
 {
-    const struct fitting *fitting = trial->fitting;
     if (!device->is_usable || device->class_number != fitting->class_number || device->whole > 0)
         return false;
     if (share->milli >= 1000)
@@ -95,13 +96,24 @@ static bool device_takes(const struct trial *trial, const struct sdevice *device
            device->mib + share->memory_mib <= device->usable_mib;
 }
 
+/* How many more such shares it holds. */
+static int64_t shares_left(const struct sdevice *device, const struct device_share *share)
+{
+    int64_t by_milli = (1000 - device->milli) / MAX_OF(share->milli, INT64_C(1));
+    int64_t by_mib = (device->usable_mib - device->mib) / MAX_OF(share->memory_mib, INT64_C(1));
+    return MIN_OF(by_milli, by_mib);
+}
+
 /* One share goes to the first device that is shared already, before it breaks a whole one; of
- * several, each goes to the device with most room. */
+ * several, each goes to a device that holds most of them. */
 static bool is_better(const struct trial *trial, const struct sdevice *a, const struct sdevice *b)
 {
-    if (request_devices(&trial->fitting->request) > 1)
-        return a->milli < b->milli;
-    return a->sharers > 0 && b->sharers == 0;
+    const struct request *request = &trial->fitting->request;
+    if (request_devices(request) == 1)
+        return a->sharers > 0 && b->sharers == 0;
+    const struct device_share of_a = place_share(request, a);
+    const struct device_share of_b = place_share(request, b);
+    return shares_left(a, &of_a) > shares_left(b, &of_b);
 }
 
 static struct sdevice *pick_device(struct trial *trial, const bool taken[NODE_DEVICES_MAX])
@@ -109,8 +121,8 @@ static struct sdevice *pick_device(struct trial *trial, const bool taken[NODE_DE
     struct sdevice *best = NULL;
     for (size_t i = 0; i < trial->device_count; i++) {
         struct sdevice *device = &trial->devices[i];
-        const struct device_share share = share_of(&trial->fitting->request, device);
-        if (taken[i] || !device_takes(trial, device, &share))
+        const struct device_share share = place_share(&trial->fitting->request, device);
+        if (taken[i] || !place_device_takes(trial->fitting, device, &share))
             continue;
         if (best == NULL || is_better(trial, device, best))
             best = device;
@@ -141,7 +153,7 @@ static bool take_member(struct trial *trial, struct device_share *shares)
         struct sdevice *device = pick_device(trial, taken);
         if (device == NULL)
             return false;
-        const struct device_share share = share_of(&trial->fitting->request, device);
+        const struct device_share share = place_share(&trial->fitting->request, device);
         device_take(trial, device, &share);
         taken[device - trial->devices] = true;
         if (shares != NULL)
@@ -210,11 +222,27 @@ static bool needs_trial(const struct fitting *fitting)
     return kind == REQUEST_SHARE || kind == REQUEST_MEMORY;
 }
 
-static size_t members_on(const struct fitting *fitting, const struct snode *node, size_t max)
+/* Of the first member: all its devices are as they are. */
+static bool has_shares(const struct fitting *fitting, const struct snode *node)
+{
+    int64_t wanted = request_devices(&fitting->request);
+    for (size_t i = 0; i < node->device_count && wanted > 0; i++) {
+        const struct sdevice *device = &node->devices[i];
+        if (device->class_number != fitting->class_number)
+            continue;
+        const struct device_share share = place_share(&fitting->request, device);
+        wanted -= place_device_takes(fitting, device, &share);
+    }
+    return wanted == 0;
+}
+
+size_t place_members_on(const struct fitting *fitting, const struct snode *node, size_t max)
 {
     size_t most = members_at_most(fitting, node, max);
     if (most == 0 || !needs_trial(fitting))
         return most;
+    if (most == 1)
+        return has_shares(fitting, node) ? 1 : 0;
     struct trial trial;
     trial_init(&trial, fitting, node);
     size_t count = 0;
@@ -246,7 +274,7 @@ size_t place_count(const struct sched *sched, const struct fitting *fitting)
     for (const struct snode *node = sched->first_node; node != NULL && count < fitting->members;
          node = node->next) {
         size_t others = fitting->is_single_node ? 0 : count;
-        size_t here = members_on(fitting, node, fitting->members - others);
+        size_t here = place_members_on(fitting, node, fitting->members - others);
         count = fitting->is_single_node ? MAX_OF(count, here) : count + here;
     }
     return count;
@@ -254,43 +282,84 @@ size_t place_count(const struct sched *sched, const struct fitting *fitting)
 
 bool place_fits(const struct sched *sched, const struct fitting *fitting)
 {
-    return !place_is_hopeless(sched, fitting) && place_count(sched, fitting) >= fitting->members;
+    if (place_is_hopeless(sched, fitting))
+        return false;
+    if (fitting->members == 1 && id_is_none(fitting->node))
+        return index_best(sched, fitting) != NULL;
+    return place_count(sched, fitting) >= fitting->members;
 }
 
-static void fill(const struct sched *sched, const struct fitting *fitting, struct trial *trial,
+/* The only node for all of them; NULL: they may be on several. They fit. */
+static struct snode *only_node(const struct sched *sched, const struct fitting *fitting)
+{
+    struct snode *best = NULL;
+    if (!id_is_none(fitting->node))
+        return id_map_get(&sched->nodes, fitting->node);
+    if (!fitting->is_single_node || fitting->members == 1)
+        return NULL;
+    for (struct snode *node = sched->first_node; node != NULL; node = node->next) {
+        if (place_members_on(fitting, node, fitting->members) < fitting->members)
+            continue;
+        if (best == NULL || index_is_better(sched, fitting, node, best))
+            best = node;
+    }
+    return best;
+}
+
+/* A part of one device is of the device that the policy says. */
+static void take_part(const struct sched *sched, const struct fitting *fitting, struct snode *node,
+                      struct device_share *share)
+{
+    const struct sdevice *device = index_device(sched, fitting, node);
+    if (device != NULL) {
+        *share = place_share(&fitting->request, device);
+        return;
+    }
+    struct trial trial;
+    trial_init(&trial, fitting, node);
+    (void)take_member(&trial, share);
+}
+
+static void fill(const struct sched *sched, const struct fitting *fitting, struct snode *node,
                  struct arena *arena, struct plan_member *member)
 {
     size_t devices = (size_t)request_devices(&fitting->request);
     *member = (struct plan_member){
+        .node = node->node,
         .class_number = fitting->class_number,
         .charge_milli = request_charge(sched->state, &fitting->request, fitting->class_number),
         .cpu_milli = fitting->request.cpu_milli,
         .memory_mib = fitting->request.memory_mib,
         .shares = { arena_new(arena, devices, sizeof(struct device_share)), devices },
     };
-    (void)take_member(trial, member->shares.items); /* counted before: it fits */
+    if (devices == 1 && needs_trial(fitting)) {
+        take_part(sched, fitting, node, member->shares.items);
+        return;
+    }
+    struct trial trial;
+    trial_init(&trial, fitting, node);
+    (void)take_member(&trial, member->shares.items); /* it fits */
 }
 
-struct plan_member *place_all(const struct sched *sched, const struct fitting *fitting,
+struct plan_member *place_all(struct sched *sched, const struct fitting *fitting,
                               struct arena *arena)
 {
     if (!place_fits(sched, fitting))
         return NULL;
     struct plan_member *members = arena_new(arena, fitting->members, sizeof(*members));
-    size_t placed = 0;
-    for (const struct snode *node = sched->first_node; node != NULL && placed < fitting->members;
-         node = node->next) {
-        size_t here = members_on(fitting, node, fitting->members - placed);
-        if (here == 0 || (fitting->is_single_node && here < fitting->members))
-            continue;
-        struct trial trial;
-        trial_init(&trial, fitting, node);
-        for (size_t i = 0; i < here; i++) {
-            fill(sched, fitting, &trial, arena, &members[placed]);
-            members[placed++].node = node->node;
-        }
+    struct snode *only = only_node(sched, fitting);
+    size_t mark = shadow_mark(sched);
+    assert(sched->is_shadow);
+    for (size_t i = 0; i < fitting->members; i++) {
+        struct snode *node = only != NULL ? only : index_best(sched, fitting);
+        assert(node != NULL);
+        fill(sched, fitting, node, arena, &members[i]);
+        const struct booking booking = { node, &members[i].shares, members[i].cpu_milli,
+                                         members[i].memory_mib, fitting->tenant };
+        if (i + 1 < fitting->members)
+            capacity_book(sched, &booking);
     }
-    assert(placed == fitting->members);
+    shadow_rollback(sched, mark);
     return members;
 }
 
@@ -330,7 +399,7 @@ size_t place_count_if_empty(const struct sched *sched, const struct fitting *fit
         if (!may_use(fitting, node))
             continue;
         empty_node(node, &empty, devices);
-        size_t here = members_on(fitting, &empty, fitting->members);
+        size_t here = place_members_on(fitting, &empty, fitting->members);
         count = fitting->is_single_node ? MAX_OF(count, here) : count + here;
     }
     return MIN_OF(count, fitting->members);
@@ -357,7 +426,7 @@ void place_room(const struct sched *sched, const struct fitting *fitting, struct
         out->open_milli = MAX_OF(out->open_milli, part != NULL ? part->open_milli : 0);
         if (node->cpu_class == fitting->class_number)
             out->open_milli = MAX_OF(out->open_milli, node->cpu_free);
-        if (members_on(&bare, node, 1) == 0)
+        if (place_members_on(&bare, node, 1) == 0)
             continue;
         out->is_there = true;
         out->cpu_milli = MAX_OF(out->cpu_milli, node->cpu_free);
@@ -387,7 +456,7 @@ static bool node_could_hold(const struct sched *sched, const struct snode *node,
         const struct fitting fitting = { .request = *request,
                                          .class_number = class_number,
                                          .members = 1 };
-        if (class_number >= 0 && members_on(&fitting, &empty, 1) == 1)
+        if (class_number >= 0 && place_members_on(&fitting, &empty, 1) == 1)
             return true;
     }
     return false;

@@ -10,6 +10,7 @@ static void sched_fill(struct sched *sched)
     for (struct project *p = state->first_tenant; p != NULL; p = project_next(p))
         quota_add_project(sched, p);
     quota_refresh(sched);
+    index_open(sched);
     for (struct node *n = state->first_node; n != NULL; n = n->next)
         capacity_add_node(sched, n);
     for (struct workload *w = state->first_workload; w != NULL; w = w->next)
@@ -31,6 +32,7 @@ static void sched_clear(struct sched *sched)
     }
     for (struct snode *n = sched->first_node; n != NULL; n = n->next)
         mem_free(n->devices);
+    index_close(sched);
     mem_free(sched->root.uses);
     mem_free(sched->classes);
     id_map_done(&sched->nodes);
@@ -144,6 +146,7 @@ void sched_note(struct sched *sched, const struct event *event)
         break;
     case EV_WORKLOAD_SUBMITTED:
         queue_add_work(sched, state_workload(sched->state, event->workload_submitted.id));
+        index_learn(sched);
         break;
     case EV_WORKLOAD_CHANGED:
         note_workload(sched, event->workload_changed.workload);

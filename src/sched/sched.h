@@ -4,8 +4,8 @@
  * Pure: no clock, I/O, globals, randomness or hash order; the same history gives byte-equal plans.
  * Indices belong to struct sched: derived data, rebuildable from the state at any moment.
  * Here: by priority and submission inside a project; projects within their fair share first, then
- * within their quota, then by priority and by how much of their share they use; first fit in order
- * of nodes. Work is evicted whole: borrowed work for work inside a quota (or a share,
+ * within their quota, then by priority and by how much of their share they use; nodes by the
+ * setting `placement`. Work is evicted whole: borrowed work for work inside a quota (or a share,
  * `reclaim_to`), and less urgent work of the same project for more urgent one.
  */
 #ifndef SCHED_SCHED_H

@@ -26,6 +26,7 @@ size_t shadow_mark(const struct sched *sched)
 
 void shadow_rollback(struct sched *sched, size_t mark)
 {
+    index_roll_back(sched, mark);
     while (sched->undo.count > mark) {
         const struct undo *undo = &sched->undo.items[--sched->undo.count];
         memcpy(undo->at, sched->undo_bytes.data + undo->offset, undo->size);

@@ -9,7 +9,7 @@
 #include "sim/trace.h"
 
 struct replay_options {
-    enum pack_policy policy;
+    enum placement policy;
     const size_t *arrivals; /* indices of pods */
     size_t arrival_count;
     const size_t *ranks;    /* of each node by name: its place among ties; NULL: by name */

@@ -9,20 +9,13 @@
 
 enum { TRACE_BYTES_MAX = 512 * 1024 * 1024 };
 
-static const char *const policies[PACK_POLICY_COUNT] = {
-    [PACK_FIRST_FIT] = "first_fit", [PACK_BEST_FIT] = "best_fit", [PACK_PACK] = "pack",
-    [PACK_SPREAD] = "spread",       [PACK_FGD] = "fgd",           [PACK_ADAPTIVE] = "adaptive",
-};
-
-static bool policy_named(const char *name, enum pack_policy *out)
+static bool policy_named(const char *name, enum placement *out)
 {
-    for (size_t i = 0; i < COUNT_OF(policies); i++) {
-        if (strcmp(policies[i], name) != 0)
-            continue;
-        *out = (enum pack_policy)i;
-        return true;
-    }
-    return false;
+    unsigned value = 0;
+    if (!enum_parse(&placement_names, str_of(name), &value))
+        return false;
+    *out = (enum placement)value;
+    return true;
 }
 
 /* The texts of a trace, which it borrows. */
@@ -114,7 +107,7 @@ static enum err replay_files(const struct words *given, struct replay_options *o
 int replay_main(int argc, char **argv)
 {
     struct words given = { 0 };
-    struct replay_options options = { .policy = PACK_ADAPTIVE };
+    struct replay_options options = { .policy = PLACE_ADAPTIVE };
     struct error e = { 0 };
     if (!words_read(argc, argv, &given) || words_has_bench(&given))
         return wrong_use("an option of replay is not known, or has no value");

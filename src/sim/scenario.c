@@ -179,9 +179,11 @@ static enum err read_settings(const struct doc *map, struct arena *arena,
     if (reclaim_to != NULL && !enum_parse(&reclaim_to_names, reclaim_to->text, &value))
         return doc_error(reclaim_to, e, "reclaim_to: expected quota or fair_share");
     out->reclaim_to = reclaim_to != NULL ? (enum reclaim_to)value : RECLAIM_TO_QUOTA;
-    if (placement != NULL && !str_is(placement->text, enum_name(&placement_names, PLACE_FIRST_FIT)))
-        return doc_error(placement, e, "placement: only first_fit so far");
-    out->placement = PLACE_FIRST_FIT;
+    unsigned policy = PLACE_ADAPTIVE;
+    if (placement != NULL && !enum_parse(&placement_names, placement->text, &policy))
+        return doc_error(placement, e,
+                         "placement: expected adaptive, first_fit, best_fit, pack, spread or fgd");
+    out->placement = (enum placement)policy;
     return rc;
 }
 

@@ -443,7 +443,7 @@ static const struct field settings_view_fields[] = {
     { F(I64, ended_keep_s) },
     { F(I64, ended_keep_count) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
-    { F(ENUM, placement), .names = &placement_names, .max = PLACE_FIRST_FIT + 1 },
+    { F(ENUM, placement), .names = &placement_names },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema settings_view_schema =

@@ -14,8 +14,18 @@
 #include <string.h>
 
 #include "wire/event_json.h"
+#include "wire/records.h"
 
 enum { SNAPSHOT_FORMAT = 1 };
+
+#define OF struct mix_kind
+static const struct field mix_fields[] = {
+    { F(STRUCT, request), .schema = &request_schema, .flags = FIELD_REQUIRED },
+    { F(U64, times), .min = 1, .max = INT64_MAX, .flags = FIELD_REQUIRED },
+};
+static const struct schema mix_schema =
+    SCHEMA("MixKind", mix_fields, "how often that was asked for");
+#undef OF
 
 struct header {
     int64_t format;
@@ -31,6 +41,11 @@ static const struct field header_fields[] = {
     { F_AS("epoch", U64, state.epoch) },
     { F_AS("id_key", BYTES, state.id_key) },
     { F_AS("next_tenant_number", I64, state.next_tenant_number) },
+    { F_AS("mix_seen", STRUCT_LIST, state.mix_seen), .schema = &mix_schema, .max = MIX_KINDS_MAX },
+    { F_AS("mix_dealt", STRUCT_LIST, state.mix_dealt), .schema = &mix_schema,
+      .max = MIX_KINDS_MAX },
+    { F_AS("mix_arrivals", U64, state.mix_arrivals) },
+    { F_AS("mix_dealt_at", U64, state.mix_dealt_at) },
 };
 static const struct schema header_schema = SCHEMA("SnapshotHeader", header_fields, "a snapshot");
 #undef OF

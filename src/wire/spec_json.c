@@ -226,7 +226,8 @@ static const struct field settings_fields[] = {
     { OPTIONAL(I64, ended_keep_count, 0, 10000000) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names,
       .doc = "how far work above a quota is stopped for others" },
-    { F(ENUM, placement), .names = &placement_names, .max = PLACE_FIRST_FIT + 1 },
+    { F(ENUM, placement), .names = &placement_names,
+      .doc = "which of the nodes that fit work goes to" },
 };
 const struct schema settings_spec_schema =
     SCHEMA("SettingsSpec", settings_fields, "settings to change; the others stay");

@@ -430,13 +430,13 @@ static void test_catalog(void **state)
     CHECK("list", world_get(&world, "/v1/classes?limit=2") == 200 &&
                       json_array_size(json_object_get(world.json, "items")) == 2);
     CHECK("settings", world_send(&world, HTTP_METHOD_PATCH, "/v1/settings",
-                                 "{\"grace_s\":45,\"placement\":\"first_fit\"}") == 200 &&
+                                 "{\"grace_s\":45,\"placement\":\"best_fit\"}") == 200 &&
+                          strcmp(world_text(&world, "placement"), "best_fit") == 0 &&
                           world_number(&world, "grace_s") == 45 &&
                           world_number(&world, "kill_confirm_s") == 30);
-    CHECK("a setting that is not supported",
-          world_send(&world, HTTP_METHOD_PATCH, "/v1/settings", "{\"placement\":\"best_fit\"}") ==
-                  400 &&
-              strcmp(world_text(&world, "field"), "placement") == 0);
+    CHECK("a policy that is none", world_send(&world, HTTP_METHOD_PATCH, "/v1/settings",
+                                              "{\"placement\":\"worst_fit\"}") == 400 &&
+                                       strcmp(world_text(&world, "field"), "placement") == 0);
     world.actor = actor_member(&world, "amber");
     CHECK("members read", world_get(&world, "/v1/classes") == 200);
     CHECK("and change nothing",

@@ -371,7 +371,8 @@ static void settings_have_bounds(void **state)
                                       lab.state->settings.reclaim_to == RECLAIM_TO_FAIR_SHARE);
     command.settings = lab_no_settings();
     command.settings.placement = PLACE_BEST_FIT;
-    CHECK("not yet", lab_do(&lab, &command) == ERR_INVALID);
+    CHECK("which node work goes to",
+          lab_do(&lab, &command) == ERR_OK && lab.state->settings.placement == PLACE_BEST_FIT);
     command.settings = lab_no_settings();
     command.settings.backoff_base_s = 5;
     CHECK("one field", lab_do(&lab, &command) == ERR_OK && lab.state->settings.backoff_base_s == 5);

@@ -333,12 +333,29 @@ static size_t spec_bytes(const struct state *state)
     return bytes;
 }
 
+static void dump_mix(struct buf *out, const struct request_mix *mix)
+{
+    buf_format(out, "mix %llu %llu", (unsigned long long)mix->arrivals,
+               (unsigned long long)mix->dealt_at);
+    for (size_t i = 0; i < mix->seen.count; i++) {
+        add_request(out, &mix->seen.items[i].request);
+        add_unsigned(out, mix->seen.items[i].times);
+    }
+    buf_add_text(out, " dealt");
+    for (size_t i = 0; i < mix->dealt.count; i++) {
+        add_request(out, &mix->dealt.items[i].request);
+        add_unsigned(out, mix->dealt.items[i].times);
+    }
+    buf_add_char(out, '\n');
+}
+
 void dump_state(struct buf *out, const struct state *state)
 {
     buf_format(out, "header %llu %lld %lld %llu %lld %02x..%02x\n",
                (unsigned long long)state->sequence, (long long)state->now.ns,
                (long long)state->wall.ns, (unsigned long long)state->epoch,
                (long long)state->next_tenant_number, state->id_key[0], state->id_key[2]);
+    dump_mix(out, &state->mix);
     dump_catalog(out, state);
     dump_projects(out, state);
     dump_belongings(out, state);

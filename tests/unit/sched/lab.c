@@ -718,6 +718,7 @@ struct settings_record lab_no_settings(void)
         .backoff_max_s = UNSET,
         .ended_keep_s = UNSET,
         .ended_keep_count = UNSET,
+        .placement = PLACE_ADAPTIVE,
     };
 }
 

@@ -279,12 +279,13 @@ static void run_history(uint64_t seed, bool has_faults)
     h->random = seed;
     h->has_faults = has_faults;
     make_world(h);
+    struct settings_record settings = lab_no_settings();
+    settings.placement = (enum placement)(seed % PLACEMENT_COUNT);
     if (seed % 2 == 0) {
-        struct settings_record settings = lab_no_settings();
         settings.reclaim_to = RECLAIM_TO_FAIR_SHARE;
         settings.min_runtime_s = (int64_t)(seed / 2 % 3) * 30;
-        lab_set(&h->lab, settings);
     }
+    lab_set(&h->lab, settings);
     for (size_t i = 0; i < STEPS; i++) {
         step(h);
         check_rest(h);

@@ -76,7 +76,7 @@ static const struct refusal {
     { "a setting", &settings_spec_schema, "{\"grace_s\":901}", "grace_s" },
     { "a setting without effect", &settings_spec_schema, "{\"gang_repair_s\":60}",
       "gang_repair_s" },
-    { "a policy that is not there yet", &settings_spec_schema, "{\"placement\":\"best_fit\"}",
+    { "a policy that is none", &settings_spec_schema, "{\"placement\":\"worst_fit\"}",
       "placement" },
     { "a site that is not there yet", &pool_spec_schema, "{\"name\":\"p\",\"site\":\"slurm\"}",
       "site" },
