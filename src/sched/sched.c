@@ -27,6 +27,7 @@ static void sched_clear(struct sched *sched)
 {
     for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
         mem_free(p->uses);
+        mem_free(p->active);
         mem_free(p->wants);
         str_map_done(&p->shapes);
     }
