@@ -70,6 +70,7 @@ struct several {
 struct adaptive {
     VEC(struct seen) seen; /* sorted */
     uint64_t arrivals, rebuild_at;
+    bool is_due; /* what was seen is new: the streams are made when they are needed */
     uint64_t random;
     struct card *cards; /* owned: of all streams */
     size_t card_count;
@@ -300,6 +301,7 @@ static void prices_make(struct adaptive *a)
 
 static void rebuild(struct adaptive *a)
 {
+    a->is_due = false;
     if (times_of(a, true) == 0)
         return;
     memo_clear(&a->memo);
@@ -434,7 +436,7 @@ void adaptive_learn(struct adaptive *a, const struct pack_kind *kinds, size_t co
     a->seen.count = 0;
     for (size_t i = 0; i < count; i++)
         seen_add(a, &kinds[i].shape, kinds[i].times);
-    rebuild(a);
+    a->is_due = true;
 }
 
 struct adaptive *adaptive_new(const struct pack_node *nodes, size_t node_count)
@@ -444,7 +446,10 @@ struct adaptive *adaptive_new(const struct pack_node *nodes, size_t node_count)
     for (size_t i = 0; i < node_count; i++)
         a->capacity[nodes[i].model] += nodes[i].device_count;
     adaptive_learn(a, pack_prior, COUNT_OF(pack_prior));
-    a->seen.count = 0;
+    if (node_count > 0) { /* a trace, whose own requests replace these */
+        rebuild(a);
+        a->seen.count = 0;
+    }
     return a;
 }
 
@@ -499,6 +504,8 @@ static int64_t least_loss(struct adaptive *a, const struct pack_spot *spot, int6
 
 int32_t adaptive_score(struct adaptive *a, const struct pack_spot *spot, int64_t *device)
 {
+    if (a->is_due)
+        rebuild(a);
     int64_t left = PACK_NONE;
     int64_t loss = least_loss(a, spot, &left);
     *device = left == PACK_NONE ? PACK_NONE : spot_device(spot, left);

@@ -10,7 +10,7 @@ struct memo_slot {
 };
 
 /* Values that are asked for once are not worth keeping for ever. */
-enum { MEMO_MIN = 1024, MEMO_MAX = 1 << 18 };
+enum { MEMO_MIN = 64, MEMO_MAX = 1 << 18 };
 
 static_assert(sizeof(struct pack_state) == 16 + 2 * PACK_DEVICES_MAX, "compared as bytes");
 
