@@ -297,6 +297,8 @@ static enum err put_tree(const char *path, struct error *e)
         rc = archive_failed(disk, ERR_IO, "write the files", e);
     if (rc == ERR_OK)
         rc = take_all(in, disk, &place, e);
+    if (rc == ERR_OK)
+        fd_drain(STDIN_FILENO); /* zeros follow the mark of an archive's end, and may come later */
     if (archive_write_free(disk) != ARCHIVE_OK && rc == ERR_OK)
         rc = err_set(e, ERR_IO, "the last files could not be finished");
     (void)archive_read_free(in);

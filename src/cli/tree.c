@@ -288,6 +288,8 @@ static enum err tree_read(int fd, const char *path, enum tree_words words, struc
                                                            : archive_failed(in, ERR_IO, "tar", e);
     if (rc == ERR_OK && archive_write_close(out) != ARCHIVE_OK)
         rc = archive_failed(out, ERR_IO, "tar", e);
+    if (rc == ERR_OK)
+        fd_drain(fd); /* zeros follow the mark of an archive's end, and may come later */
     (void)archive_read_free(in);
     (void)archive_write_free(out);
     return rc;

@@ -50,6 +50,14 @@ enum err fd_write_full(int fd, const void *bytes, size_t size, struct error *e)
     return ERR_OK;
 }
 
+void fd_drain(int fd)
+{
+    char dropped[4096];
+    ssize_t n = 1;
+    while (n > 0 || (n < 0 && errno == EINTR))
+        n = read(fd, dropped, sizeof(dropped));
+}
+
 enum err fd_set_nonblock(int fd, bool is_nonblock, struct error *e)
 {
     int flags = fcntl(fd, F_GETFL);

@@ -23,6 +23,8 @@ static inline int fd_take(int *fd)
 /* For blocking descriptors. Reads until `size` bytes or the end; `got` says how many came. */
 MUST_CHECK enum err fd_read_full(int fd, void *out, size_t size, size_t *got, struct error *e);
 MUST_CHECK enum err fd_write_full(int fd, const void *bytes, size_t size, struct error *e);
+/* Reads to the end and drops it: a writer's last bytes, of no use here, do not break its pipe. */
+void fd_drain(int fd);
 
 MUST_CHECK enum err fd_set_nonblock(int fd, bool is_nonblock, struct error *e);
 

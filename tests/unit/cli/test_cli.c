@@ -468,6 +468,28 @@ static void test_tree_there_and_back(void **state)
     CHECK("named", is_there(to.path, "copy/a.c") && is_there(to.path, "copy/sub/b.log"));
 }
 
+/* An archive's end is a mark in it; what comes after that is taken too, however late and much. */
+static void test_tree_with_padding(void **state)
+{
+    (void)state;
+    AUTO(test_dir) struct test_dir from = test_dir_new();
+    AUTO(test_dir) struct test_dir to = test_dir_new();
+    AUTO(buf) struct buf bytes = { 0 };
+    static const char zeros[256 * 1024]; /* more than a pipe and a reader hold together */
+    struct tree_child reader;
+    struct error e = { 0 };
+    AUTO(fd) int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    tree_make(&from);
+    CHECK_OK("write", tree_write(fd, from.path, "copy", TREE_ALL, &e), &e);
+    digest_of(fd, &bytes);
+    (void)signal(SIGPIPE, SIG_IGN);
+    CHECK_OK("reader", tree_spawn_read(to.path, TREE_BRIEF, &reader, &e), &e);
+    CHECK_OK("the archive", fd_write_full(reader.fd, bytes.data, bytes.size, &e), &e);
+    CHECK_OK("what follows", fd_write_full(reader.fd, zeros, sizeof(zeros), &e), &e);
+    CHECK_OK("read", tree_wait(&reader, &e), &e);
+    CHECK("all is there", is_there(to.path, "copy/a.c") && is_there(to.path, "copy/sub/c.c"));
+}
+
 /* ---- where they go --------------------------------------------------------------------------- */
 
 /* What `cp -r` would make of it: "tree" has the file "a", "file" is one; "dir" and "old"
@@ -643,6 +665,7 @@ int main(void)
         cmocka_unit_test(test_ignore),
         cmocka_unit_test(test_equal_trees_give_equal_bytes),
         cmocka_unit_test(test_tree_there_and_back),
+        cmocka_unit_test(test_tree_with_padding),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_trees_of_others),
         cmocka_unit_test(test_refuses_what_is_absent),
