@@ -748,9 +748,9 @@ void server_close(struct server *server)
 {
     if (server == NULL)
         return;
-    listener_close(server->local);
-    listener_close(server->secure);
     http_server_free(server->http);
+    listener_abort(server->local, "the controller stops");
+    listener_abort(server->secure, "the controller stops"); /* also what was refused and lingers */
     struct error e = { 0 };
     if (loop_turn(server->berthd->loop, 0, &e) != ERR_OK)
         log_warning("connections were not closed in order", LOG_ERR(&e));

@@ -177,12 +177,11 @@ static void conn_free(struct conn *conn)
 
 static void close_now(struct conn *conn)
 {
-    struct listener *listener = conn->listener;
     if (conn->events != NULL)
         conn->events->on_close(conn, conn->why, conn->arg);
+    if (conn->listener != NULL)
+        listener_on_gone(conn->listener, conn);
     conn_free(conn);
-    if (listener != NULL)
-        listener_on_gone(listener);
 }
 
 /* --- Writing. --- */

@@ -112,6 +112,9 @@ size_t listener_conn_count(
 /* Stops accepting; connections live on. Removes the unix socket. */
 void listener_close(struct listener *listener);
 DEFINE_CLEANUP(listener, struct listener *, listener_close)
+/* The same, and cuts all that it accepted, in whatever phase: on_close of each, and with it the
+ * last of their memory, follows at the end of the round. For the end of a process. */
+void listener_abort(struct listener *listener, const char *why);
 
 /* Connects. on_open or on_close follows, with the reason, never before this returns. */
 struct conn_dial_options {

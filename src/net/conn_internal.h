@@ -28,6 +28,7 @@ struct conn {
     struct tls_context *tls;   /* counted; NULL: plain */
     SSL *ssl;                  /* owned */
     struct listener *listener; /* counted by it; NULL: dialled */
+    struct conn *next, *prev;  /* of those that it accepted and that are not closed */
     struct dial *dial;         /* owned while connecting */
     enum conn_state state;
     bool is_paused;
@@ -55,9 +56,9 @@ MUST_CHECK enum err conn_attach(struct conn *conn, int fd, enum conn_state state
 /* The socket is connected: begins the handshake, or opens. `name`: the server's, for clients. */
 void conn_start(struct conn *conn, const char *name);
 
-/* listener.c: an accepted connection has opened; one has gone. */
+/* listener.c: an accepted connection has opened; one goes, and is still there. */
 void listener_on_open(struct listener *listener, struct conn *conn);
-void listener_on_gone(struct listener *listener);
+void listener_on_gone(struct listener *listener, const struct conn *conn);
 
 /* dial.c */
 void dial_on_ready(struct conn *conn); /* the socket of CONN_CONNECTING is writable or failed */

@@ -31,6 +31,7 @@ struct listener {
     struct tls_context *tls; /* counted; NULL: plain */
     size_t conn_max;
     size_t conn_count;
+    struct conn *first; /* accepted and not closed; each frees itself */
     int64_t handshake_timeout_ms;
     uint16_t port;
     char *unix_path; /* owned; NULL: TCP */
@@ -53,8 +54,14 @@ void listener_on_open(struct listener *listener, struct conn *conn)
         listener->on_accept(conn, listener->arg);
 }
 
-void listener_on_gone(struct listener *listener)
+void listener_on_gone(struct listener *listener, const struct conn *conn)
 {
+    if (conn->prev != NULL)
+        conn->prev->next = conn->next;
+    else
+        listener->first = conn->next;
+    if (conn->next != NULL)
+        conn->next->prev = conn->prev;
     listener->conn_count--;
     if (listener->conn_count == 0 && listener->watch.fd < 0)
         listener_free(listener);
@@ -80,6 +87,10 @@ static void accept_conn(struct listener *listener, int fd, const struct sockaddr
 {
     struct conn *conn = conn_new(listener->loop);
     conn->listener = listener;
+    conn->next = listener->first;
+    if (conn->next != NULL)
+        conn->next->prev = conn;
+    listener->first = conn;
     listener->conn_count++;
     if (listener->unix_path != NULL)
         read_credentials(fd, &conn->peer);
@@ -268,4 +279,13 @@ void listener_close(struct listener *listener)
         (void)unlink(listener->unix_path); /* someone may have removed it already */
     if (listener->conn_count == 0)
         listener_free(listener);
+}
+
+void listener_abort(struct listener *listener, const char *why)
+{
+    if (listener == NULL)
+        return;
+    for (struct conn *conn = listener->first; conn != NULL; conn = conn->next)
+        conn_abort(conn, why); /* stays in the list until the end of the round */
+    listener_close(listener);
 }

@@ -21,6 +21,7 @@ struct owner {
     size_t room_count;
     bool has_ended;
     bool is_closed;
+    size_t close_count; /* of all that were accepted */
     char why[128];
 };
 
@@ -53,6 +54,7 @@ static void on_close(struct conn *conn, const char *why, void *arg)
     (void)conn;
     to->conn = NULL;
     to->is_closed = true;
+    to->close_count++;
     (void)snprintf(to->why, sizeof(to->why), "%s", why);
 }
 
@@ -275,6 +277,37 @@ static void test_room_and_finish(void **state)
     close_all(listener);
 }
 
+/* One that lingers, as after a refusal, and one that is open: peers that hang on keep neither. */
+static void test_abort(void **state)
+{
+    (void)state;
+    struct error e;
+    struct listener *listener = NULL;
+    AUTO(buf) struct buf got = { 0 };
+    CHECK_OK("open", open_unix(&listener, &e), &e);
+    int lingering = connect_unix();
+    TURN_UNTIL(loop, owner.conn != NULL);
+    conn_send_always(owner.conn, "no", 2);
+    conn_finish(owner.conn);
+    CHECK("it is told", client_read_to_end(loop, lingering, &got, PATIENCE_MS) && got.size == 2);
+    CHECK("and waited for", listener_conn_count(listener) == 1 && owner.close_count == 0);
+    owner.conn = NULL;
+    int open = connect_unix();
+    TURN_UNTIL(loop, owner.conn != NULL);
+    int unseen = connect_unix(); /* still in the kernel's queue */
+
+    listener_abort(listener, "the end");
+    CHECK("nobody is told inside of the call", owner.close_count == 0);
+    turn(loop, 0);
+    CHECK("one round ends both", owner.close_count == 2 && strcmp(owner.why, "the end") == 0);
+    CHECK("the socket is gone", access(path, F_OK) != 0);
+    CHECK("and the open one hears it", client_read_to_end(loop, open, &got, PATIENCE_MS));
+    CHECK("as does who came too late", client_read_to_end(loop, unseen, &got, PATIENCE_MS));
+    close(lingering);
+    close(open);
+    close(unseen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +317,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unused_bytes_are_kept_and_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_write_deadline, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_room_and_finish, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_abort, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("net listener", tests, NULL, NULL);
 }
