@@ -3,6 +3,9 @@
 #include <assert.h>
 #include <zlib.h>
 
+/* What a deflated byte stands for, at most: four copies of 258 bytes, each of two bits. */
+enum { EXPANDS_MAX = 4 * 258 };
+
 /* SQLite's own bound on a value; more cannot have been stored. */
 static const uint64_t raw_max = UINT64_C(1) << 34;
 
@@ -20,16 +23,20 @@ void deflate_bytes(struct str raw, enum deflate_level level, struct buf *out)
 
 enum err inflate_bytes(struct str packed, uint64_t raw_size, struct buf *out, struct error *e)
 {
-    if (raw_size > raw_max)
+    /* As little to be trusted as the bytes: it reserves no more than they could fill. */
+    if (raw_size > raw_max || raw_size > (uint64_t)packed.size * EXPANDS_MAX)
         return err_set(e, ERR_CORRUPT, "%llu bytes cannot have been packed here",
                        (unsigned long long)raw_size);
     uLong size = (uLong)raw_size;
-    buf_clear(out);
-    buf_reserve(out, size);
-    int rc = uncompress((Bytef *)out->data, &size, (const Bytef *)packed.data, (uLong)packed.size);
+    AUTO(buf) struct buf raw = { 0 };
+    buf_reserve(&raw, size);
+    int rc = uncompress((Bytef *)raw.data, &size, (const Bytef *)packed.data, (uLong)packed.size);
     if (rc != Z_OK || size != raw_size)
         return err_set(e, ERR_CORRUPT, "packed bytes are damaged");
-    out->size = size;
-    out->data[size] = '\0';
+    raw.size = size;
+    raw.data[size] = '\0';
+    struct buf before = *out;
+    *out = raw;
+    raw = before; /* and ends with this function */
     return ERR_OK;
 }
