@@ -328,6 +328,8 @@ static void histories_that_failed(void **state)
     run_history(1299710u, false);
     run_history(1299710u, true);
     run_history(11770765684788861191u, true);
+    run_history(17001575081885780508u, false);
+    run_history(17001575081885780508u, true);
 }
 
 int main(void)
