@@ -63,6 +63,7 @@ struct agentd_options {
     size_t cdi_hook_count;
     int64_t image_store_bytes; /* images that are not in use go beyond it */
     int64_t image_age_s;       /* or when unused for so long */
+    int64_t image_timeout_s;   /* an import that takes longer is ended */
     bool is_fake;
 };
 
@@ -343,6 +344,7 @@ bool import_find_upload(const struct agentd *agentd, const struct grant_digest *
                         struct grant_digest *image);
 /* Starts a collection when one is due and nothing else works on the store. */
 void images_collect(struct agentd *agentd);
+void imports_look(struct agentd *agentd); /* once a second: those that take too long */
 MUST_CHECK enum err images_keep_leases(struct agentd *agentd, struct error *e); /* once, at start */
 void imports_done(struct agentd *agentd);
 

@@ -2,8 +2,10 @@
  * Images and uploads that the network half has fetched, and what of the store is used no more. The
  * work is done by berth-images, a child; here is only which runs, and what follows from its end.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,8 @@ struct import {
     struct watch child; /* pidfd */
     bool is_gc;         /* a collection: `what` is empty */
     int report_fd;      /* the child's last words, when it fails; owned */
+    struct mono give_up_at;
+    bool is_late; /* it was ended for taking too long */
     struct ipc_image_ready what;
 };
 
@@ -94,6 +98,11 @@ static void import_ended(struct agentd *agentd, void *self, uint32_t events)
     bool is_good = info.si_code == CLD_EXITED && (info.si_status == 0 || is_over);
     if (!is_good && read(import->report_fd, text, sizeof(text) - 1) <= 0)
         (void)snprintf(text, sizeof(text), "it was killed");
+    if (!is_good && import->is_late)
+        (void)snprintf(text, sizeof(text),
+                       "it took longer than %lld s, and was ended; see --image-timeout of "
+                       "berth-agentd",
+                       (long long)agentd->options.image_timeout_s);
     agentd->gc_at = mono_add_s(clock_monotonic(), is_gc ? (is_good ? GC_EVERY_S : GC_AGAIN_S) : 0);
     agentd->gc_soon_at = mono_add_s(clock_monotonic(), GC_SOON_S);
     if (is_gc)
@@ -137,6 +146,7 @@ static enum err spawn_child(struct agentd *agentd, struct import *import, const 
     if (rc != ERR_OK)
         return rc;
     import->report_fd = fd_take(&report_read);
+    import->give_up_at = mono_add_s(clock_monotonic(), agentd->options.image_timeout_s);
     import->child = (struct watch){ -1, import_ended, import };
     return agentd_watch_child(agentd, &import->child, process.pidfd, e);
 }
@@ -280,6 +290,20 @@ void images_collect(struct agentd *agentd)
     struct error e = { 0 };
     if (!keep.is_full && spawn_gc(agentd, &keep, &e) != ERR_OK)
         log_warning("unused images cannot be collected", LOG_ERR(&e));
+}
+
+/* One that reads from a disk that does not answer, or unpacks without an end: its child ends with
+ * it, and its end is told as others are. */
+void imports_look(struct agentd *agentd)
+{
+    for (size_t i = 0; i < agentd->imports.count; i++) {
+        struct import *import = agentd->imports.items[i];
+        if (import->is_late || import->child.fd < 0 ||
+            mono_before(clock_monotonic(), import->give_up_at))
+            continue;
+        import->is_late = true;
+        (void)pidfd_send_signal(import->child.fd, SIGKILL, NULL, 0); /* it may have ended */
+    }
 }
 
 /* Leases of attempts that are not here any more: their shims were killed, or the node went down. */

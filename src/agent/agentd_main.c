@@ -338,6 +338,7 @@ static void agentd_loop(struct agentd *agentd)
             attempts_look(agentd);
             devices_look(agentd);
             streams_look(agentd);
+            imports_look(agentd);
             peer_look(agentd);
             images_collect(agentd);
             look_at = (struct mono){ clock_monotonic().ns + LOOK_EVERY_MS * NS_PER_MS };

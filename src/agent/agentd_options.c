@@ -26,6 +26,7 @@ const struct agentd_options agentd_options_default = {
     .starting_max = STARTING_DEFAULT,
     .image_store_bytes = (int64_t)IMAGE_STORE_DEFAULT_MIB * 1024 * 1024,
     .image_age_s = IMAGE_AGE_DEFAULT_S,
+    .image_timeout_s = IMAGE_TIMEOUT_DEFAULT_S,
 };
 
 static const char *const help =
@@ -47,6 +48,7 @@ static const char *const help =
     "  --log-quota-mib N      unshipped log bytes kept for an attempt (256)\n"
     "  --image-store-mib N    unused images go when all take more (102400)\n"
     "  --image-age SECONDS    or when unused for so long (2592000: 30 days)\n"
+    "  --image-timeout SECONDS  an import that takes longer is ended (3600)\n"
     "  --starting N           attempts started at once (8)\n"
     "  --rootfs DIR           for tests: the root of grants without an image, read-only\n"
     "  --fake-runtime         for tests: nothing is really run\n"
@@ -70,6 +72,7 @@ enum option_key {
     OPT_STARTING,
     OPT_IMAGE_STORE,
     OPT_IMAGE_AGE,
+    OPT_IMAGE_TIMEOUT,
     OPT_ROOTFS,
     OPT_FAKE,
     OPT_LOG_LEVEL,
@@ -95,6 +98,7 @@ static const struct option long_options[] = {
     { "starting",      required_argument, NULL, OPT_STARTING },
     { "image-store-mib", required_argument, NULL, OPT_IMAGE_STORE },
     { "image-age",     required_argument, NULL, OPT_IMAGE_AGE },
+    { "image-timeout", required_argument, NULL, OPT_IMAGE_TIMEOUT },
     { "rootfs",        required_argument, NULL, OPT_ROOTFS },
     { "fake-runtime",  no_argument,       NULL, OPT_FAKE },
     { "log-level",     required_argument, NULL, OPT_LOG_LEVEL },
@@ -210,6 +214,8 @@ static bool take_option(int key, const char *value, struct agentd_options *o,
         return true;
     case OPT_IMAGE_AGE:
         return parse_number(value, INT32_MAX, &o->image_age_s);
+    case OPT_IMAGE_TIMEOUT:
+        return parse_number(value, INT32_MAX, &o->image_timeout_s);
     case OPT_STARTING:
         if (!parse_number(value, GRANT_SET_MAX, &number))
             return false;

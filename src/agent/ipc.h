@@ -69,6 +69,9 @@
 #include "os/fd.h"
 #include "wire/grant.h"
 
+/* How long an image may take to come, and then to be unpacked, where no operator says else. */
+enum { IMAGE_TIMEOUT_DEFAULT_S = 3600 };
+
 enum {
     IPC_VERSION = 1,
     IPC_CHUNK_MAX = 32 * 1024,

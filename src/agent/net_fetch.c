@@ -47,6 +47,7 @@ struct fetch {
     struct image_pull *pull; /* owned */
     struct loop_watch pull_watch;
     bool is_pull_watched;
+    struct mono give_up_at; /* of a pull */
     struct mono ready_at;
     struct fetch *next;
 };
@@ -402,6 +403,7 @@ static void pull_start(struct fetch *fetch, const struct image_source_message *s
         return;
     }
     fetch->state = FETCH_PULLING;
+    fetch->give_up_at = mono_add_s(loop_now(network->loop), network->options.image_timeout_s);
 }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
@@ -446,12 +448,27 @@ void net_fetches_need(struct net_fetches *fetches, const struct ipc_need_image *
     fetch_ask(fetch);
 }
 
+/* A registry that sends a byte now and then would hold a pull, and what waits for it, for ever. */
+static void end_late_pull(struct fetch *fetch)
+{
+    const struct network *network = fetch->fetches->network;
+    struct error e = { 0 };
+    if (fetch->state != FETCH_PULLING || mono_before(loop_now(network->loop), fetch->give_up_at))
+        return;
+    (void)err_set(&e, ERR_UNAVAILABLE,
+                  "the registry took longer than %lld s, and the pull was ended; see "
+                  "--image-timeout of berth-agent",
+                  (long long)network->options.image_timeout_s);
+    fetch_failed(fetch, &e);
+}
+
 /* While anything comes. */
 static void on_progress(void *arg)
 {
     struct net_fetches *fetches = arg;
     bool is_any = false;
     for (struct fetch *f = fetches->first; f != NULL; f = f->next) {
+        end_late_pull(f);
         bool is_coming = f->state == FETCH_COMING || f->state == FETCH_PULLING;
         if (is_coming && f->fd < 0 && f->pull == NULL)
             continue; /* it is being unpacked */

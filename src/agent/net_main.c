@@ -29,6 +29,7 @@ struct arguments {
     struct str registries[REGISTRIES_MAX];
     size_t registry_count;
     bool is_plain_http;
+    unsigned image_timeout_s;
 };
 
 static void print_help(void)
@@ -53,6 +54,7 @@ static void print_help(void)
         "  --agentd-uid UID      who must own it (default 0)\n"
         "  --registry HOST[:PORT]  a registry that may be on this machine; may be repeated\n"
         "  --plain-http          and these are asked without TLS\n"
+        "  --image-timeout SECONDS  a pull that takes longer is ended (3600)\n"
         "  --help, --version\n\n"
         "Example: berth node join-token -q | ssh n1 berth-agent join --server ctl:7878 \\\n"
         "             --token-file - --ca ca.pem\n",
@@ -72,6 +74,7 @@ static const struct option long_options[] = {
     { "agentd-uid", required_argument, NULL, 'a' },
     { "registry", required_argument, NULL, 'r' },
     { "plain-http", no_argument, NULL, 'H' },
+    { "image-timeout", required_argument, NULL, 'T' },
     { "help", no_argument, NULL, 'h' },
     { "version", no_argument, NULL, 'V' },
     { NULL, 0, NULL, 0 },
@@ -107,6 +110,9 @@ static int parse_options(int argc, char **argv, struct arguments *out)
         }
         if (c == 'H') {
             out->is_plain_http = true;
+        } else if (c == 'T' && parse_number(optarg, INT32_MAX, &out->image_timeout_s) &&
+                   out->image_timeout_s > 0) {
+            continue;
         } else if (c == 'r' && out->registry_count < REGISTRIES_MAX) {
             out->registries[out->registry_count++] = str_of(optarg);
         } else if (c > 0 && (size_t)c < COUNT_OF(texts) && texts[c] != NULL) {
@@ -242,7 +248,8 @@ static enum err run_network(struct arguments *arguments, struct error *e)
                                              .agentd_uid = arguments->agentd_uid,
                                              .registries = { arguments->registries,
                                                              arguments->registry_count },
-                                             .is_plain_http = arguments->is_plain_http };
+                                             .is_plain_http = arguments->is_plain_http,
+                                             .image_timeout_s = arguments->image_timeout_s };
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
@@ -274,6 +281,7 @@ static enum err run_network(struct arguments *arguments, struct error *e)
 int main(int argc, char **argv)
 {
     struct arguments arguments = { .state_dir = default_state,
+                                   .image_timeout_s = IMAGE_TIMEOUT_DEFAULT_S,
                                    .identity = default_identity,
                                    .socket = default_socket,
                                    .user = "berth-agent" };

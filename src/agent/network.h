@@ -31,6 +31,7 @@ struct network_options {
     unsigned agentd_uid;        /* who must be at the other end: 0 but for tests */
     struct str_list registries; /* named by this node's operator: they may be on the node itself */
     bool is_plain_http;         /* and these are asked without TLS */
+    int64_t image_timeout_s;    /* a pull that takes longer is ended */
 };
 
 struct network {
