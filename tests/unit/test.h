@@ -50,6 +50,14 @@ test_fail(const char *name, const char *what, const char *file, int line)
     abort();
 }
 
+/* What only root may do is skipped by others, and fails where root cannot: CI is root. */
+#define SKIP_UNLESS_ROOT(what)                                                                     \
+    do {                                                                                           \
+        CHECK(what, geteuid() != 0);                                                               \
+        print_message("# SKIP root is needed: %s\n", (what));                                      \
+        skip();                                                                                    \
+    } while (0)
+
 /* A new seed each run, printed; BERTH_TEST_SEED repeats a run. */
 static inline uint64_t test_seed(void)
 {

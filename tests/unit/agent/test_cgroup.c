@@ -286,7 +286,7 @@ static void tells_the_kinds_of_machine_apart(void **state)
     CHECK("no cgroups", cgroup_detect("/proc") == CGROUP_MODE_NONE);
     CHECK("directory", mkdir(v1, 0700) == 0);
     if (!mount_at(v1, "tmpfs"))
-        skip();
+        SKIP_UNLESS_ROOT("to mount a file system");
     CHECK("v1", cgroup_detect(v1) == CGROUP_MODE_V1);
     CHECK("directory", mkdir(unified, 0700) == 0);
     CHECK("still v1", cgroup_detect(v1) == CGROUP_MODE_V1);
@@ -315,10 +315,10 @@ static void a_real_tree_of_v2_kills_and_is_removed(void **state)
     char file[600];
     char text[16];
     if (!mount_at(root.path, "cgroup2"))
-        skip();
+        SKIP_UNLESS_ROOT("to mount cgroups");
     if (!make_real(root.path, path)) {
         (void)umount(root.path);
-        skip();
+        SKIP_UNLESS_ROOT("to make a cgroup");
     }
     pid_t pid = sleeper();
     (void)snprintf(file, sizeof(file), "%s%s/cgroup.procs", root.path, path);

@@ -123,8 +123,7 @@ static void simulated_devices_have_files_and_faults(void **state)
     const struct gpu_options options = { .state_dir = dir.path };
     AUTO(gpu) struct gpu *gpu = NULL;
     if (gpu_open(&gpu, "sim:2xh100+1xmi300x", &options, &e) != ERR_OK) {
-        CHECK(e.text, geteuid() != 0);
-        skip(); /* device files need root */
+        SKIP_UNLESS_ROOT("to make device files");
     }
     AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
     CHECK_OK("probe", gpu_probe(gpu, &found, &e), &e);
@@ -164,7 +163,7 @@ static void uuids_differ_between_nodes(void **state)
         AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
         const struct gpu_options options = { .state_dir = dirs[i] };
         if (gpu_open(&gpu, "sim:1xh100", &options, &e) != ERR_OK)
-            skip(); /* device files need root */
+            SKIP_UNLESS_ROOT("to make device files");
         CHECK_OK("probe", gpu_probe(gpu, &found, &e), &e);
         memcpy(uuids[i], found.devices[0].uuid, sizeof(uuids[i]));
     }
@@ -215,7 +214,7 @@ static void the_bus_shows_accelerators_and_nothing_else(void **state)
     (void)state;
     struct error e;
     if (geteuid() != 0)
-        skip(); /* device files need root */
+        SKIP_UNLESS_ROOT("to make device files");
     AUTO(test_dir) struct test_dir dir = test_dir_new();
     put_pci(&dir, "0000:c1:00.0", (const char *[]){ "0x030200\n", "0x10de\n", "0x2330\n" });
     put_pci(&dir, "0000:3b:00.0", (const char *[]){ "0x038000\n", "0x1002\n", "0x74a1\n" });
