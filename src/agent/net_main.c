@@ -25,6 +25,7 @@ static const char default_socket[] = "/run/berth/agentd.sock";
 
 struct arguments {
     const char *state_dir, *identity, *socket, *server, *token_file, *ca, *pin, *name, *user;
+    const char *rack, *block;
     unsigned agentd_uid;
     struct str registries[REGISTRIES_MAX];
     size_t registry_count;
@@ -55,6 +56,8 @@ static void print_help(void)
         "  --registry HOST[:PORT]  a registry that may be on this machine; may be repeated\n"
         "  --plain-http          and these are asked without TLS\n"
         "  --image-timeout SECONDS  a pull that takes longer is ended (3600)\n"
+        "  --rack NAME           the rack that the machine is in, for work that stays together\n"
+        "  --block NAME          and the block that its rack is in\n"
         "  --help, --version\n\n"
         "Example: berth node join-token -q | ssh n1 berth-agent join --server ctl:7878 \\\n"
         "             --token-file - --ca ca.pem\n",
@@ -73,6 +76,8 @@ static const struct option long_options[] = {
     { "user", required_argument, NULL, 'U' },
     { "agentd-uid", required_argument, NULL, 'a' },
     { "registry", required_argument, NULL, 'r' },
+    { "rack", required_argument, NULL, 'R' },
+    { "block", required_argument, NULL, 'B' },
     { "plain-http", no_argument, NULL, 'H' },
     { "image-timeout", required_argument, NULL, 'T' },
     { "help", no_argument, NULL, 'h' },
@@ -95,7 +100,8 @@ static int parse_options(int argc, char **argv, struct arguments *out)
     const char **const texts[] = {
         ['s'] = &out->state_dir, ['i'] = &out->identity,   ['u'] = &out->socket,
         ['S'] = &out->server,    ['t'] = &out->token_file, ['c'] = &out->ca,
-        ['p'] = &out->pin,       ['n'] = &out->name,       ['U'] = &out->user
+        ['p'] = &out->pin,       ['n'] = &out->name,       ['U'] = &out->user,
+        ['R'] = &out->rack,      ['B'] = &out->block
     };
     int c = 0;
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread yet */
@@ -241,6 +247,11 @@ static enum err raise_limit(struct error *e)
                : err_errno(e, "raise the limit of open files to its maximum");
 }
 
+static struct str label_of(const char *text)
+{
+    return text != NULL ? str_of(text) : (struct str){ 0 };
+}
+
 static enum err run_network(struct arguments *arguments, struct error *e)
 {
     const struct network_options options = { .state_dir = arguments->state_dir,
@@ -249,7 +260,9 @@ static enum err run_network(struct arguments *arguments, struct error *e)
                                              .registries = { arguments->registries,
                                                              arguments->registry_count },
                                              .is_plain_http = arguments->is_plain_http,
-                                             .image_timeout_s = arguments->image_timeout_s };
+                                             .image_timeout_s = arguments->image_timeout_s,
+                                             .rack = label_of(arguments->rack),
+                                             .block = label_of(arguments->block) };
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);

@@ -189,6 +189,8 @@ void net_report_inventory(struct network *network)
             .driver = text_cut(driver),
             .runtime = text_cut(found->runtime),
             .problems = str_of(found->problems),
+            .rack = network->options.rack,
+            .block = network->options.block,
             .cpu_class_name = str_is(str_of(facts->machine), "aarch64") ? STR("cpu-arm")
                                                                         : STR("cpu-x86"),
             .cpu_milli = (int64_t)facts->cpu_count * 1000,

@@ -32,6 +32,7 @@ struct network_options {
     struct str_list registries; /* named by this node's operator: they may be on the node itself */
     bool is_plain_http;         /* and these are asked without TLS */
     int64_t image_timeout_s;    /* a pull that takes longer is ended */
+    struct str rack, block;     /* where the machine stands; empty: not known here */
 };
 
 struct network {

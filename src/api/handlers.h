@@ -20,7 +20,7 @@ call_fn get_settings, set_settings, finish_settings;
 
 /* nodes.c */
 call_fn list_nodes, get_node, remove_node, finish_node;
-call_fn cordon_node, uncordon_node, drain_node, undrain_node, confirm_lost_node;
+call_fn set_node, cordon_node, uncordon_node, drain_node, undrain_node, confirm_lost_node;
 call_fn list_devices, hold_device, release_device, finish_device;
 
 /* workloads.c */

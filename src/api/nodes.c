@@ -67,6 +67,19 @@ static enum err act(struct call *c, enum command_type type, struct error *e)
     return rc == ERR_OK ? call_action(c, type, node->r.id, e) : rc;
 }
 
+enum err set_node(struct call *c, struct error *e)
+{
+    struct node *node = NULL;
+    enum err rc = call_node(c, c->request->params[0], &node, e);
+
+    if (rc == ERR_OK)
+        rc = call_command(c, CMD_NODE_SET, e);
+    if (rc != ERR_OK)
+        return rc;
+    c->result->command.target.id = node->r.id;
+    return call_body(c, &c->result->command.node_set, e);
+}
+
 enum err cordon_node(struct call *c, struct error *e)
 {
     return act(c, CMD_NODE_CORDON, e);

@@ -211,6 +211,8 @@ const struct route routes[] = {
     LIST("/v1/nodes", PERMIT_NODE_READ, list_nodes, node_view_schema, node_params, "nodes",
          "Nodes, with devices and use"),
     ONE("/v1/nodes/{node}", PERMIT_NODE_READ, get_node, node_view_schema, "nodes", "A node"),
+    CHANGE("/v1/nodes/{node}", PERMIT_NODE_WRITE, set_node, finish_node, node_spec_schema,
+           node_view_schema, "nodes", "Say where a node stands"),
     REMOVE("/v1/nodes/{node}", PERMIT_NODE_WRITE, remove_node, force_params, "nodes",
            "Remove a node; it has to join again"),
     ACTION("/v1/nodes/{node}/cordon", PERMIT_NODE_WRITE, cordon_node, finish_node, node_view_schema,

@@ -111,6 +111,16 @@ static enum err add_quota(json_t *body, const struct cli_option *option, const c
     return ERR_OK;
 }
 
+/* "rack": all members within one; "prefer:rack": where that can be had. */
+static void add_topology(json_t *body, const char *text)
+{
+    static const char prefer[] = "prefer:";
+    bool is_preferred = strncmp(text, prefer, sizeof(prefer) - 1) == 0;
+    const char *level = is_preferred ? text + sizeof(prefer) - 1 : text;
+    (void)json_object_set_new(member(body, "topology", json_object),
+                              is_preferred ? "preferred" : "required", json_string(level));
+}
+
 static void add_dependency(json_t *body, const struct cli_option *option, const char *text)
 {
     struct str rest = str_of(text);
@@ -192,6 +202,9 @@ static enum err add_value(json_t *body, const struct cli_value *value, struct er
         return ERR_OK;
     case OPTION_MOUNT:
         return add_mount(body, option, value->text, e);
+    case OPTION_TOPOLOGY:
+        add_topology(body, value->text);
+        return ERR_OK;
     case OPTION_DEVICES:
         return add_devices(body, option, value->text, e);
     }

@@ -37,6 +37,7 @@ enum option_kind {
     OPTION_WORKLOAD, /* a name or an id; sent as the id */
     OPTION_DEPENDS,  /* repeated [ok:|any:|failed:]ID: rows of `depends_on` */
     OPTION_MOUNT,    /* repeated VOLUME:PATH[:ro]: rows of `mounts` */
+    OPTION_TOPOLOGY, /* "rack", "prefer:rack" */
     OPTION_DEVICES,  /* "2x0.5": two fields, devices and share_milli */
 };
 

@@ -161,6 +161,7 @@ static const struct cli_option submit_options[] = {
     MIB("memory", 'm', "memory_mib", "memory per member"),
     MIB("shm", 0, "shm_mib", "size of /dev/shm"),
     NUMBER("members", 'N', NULL, "of a gang: they start together"),
+    { "topology", 0, OPTION_TOPOLOGY, OPTION_BODY, "topology", "[prefer:]LEVEL", "all members within one node, rack or block; may be repeated" },
     NUMBER("count", 0, NULL, "an array of that many workloads; BERTH_ARRAY_INDEX tells them apart"),
     NUMBER("priority", 0, NULL, "inside the project, 0 to 1000; default 50"),
     SPAN("time-limit", 't', "time_limit_s", "of each attempt"),
@@ -329,6 +330,10 @@ static const struct cli_option node_list_options[] = {
     QUERY("pool", 0, NULL, "NAME", "of this pool"),
     QUERY("contact", 0, NULL, "STATE", "never, ok, unknown or lost"),
 };
+static const struct cli_option node_set_options[] = {
+    TEXT("rack", 0, NULL, "NAME", "the rack it is in; none: not known"),
+    TEXT("block", 0, NULL, "NAME", "the block its rack is in; none: not known"),
+};
 static const struct cli_option settings_options[] = {
     SPAN("grace", 0, "grace_s", "between TERM and KILL"),
     SPAN("kill-confirm", 0, "kill_confirm_s", "for a killed process to be gone"),
@@ -470,6 +475,9 @@ COMMAND node_show = { "node", "show", ARGUMENTS("NODE..."), .summary = "a node",
     .examples = "  berth node show n1" };
 COMMAND node_join_token = { "node", "join-token", .summary = "a token with which one machine can become a node", OPTIONS(join_token_options), .run = run_token_create, .path = "/v1/join-tokens",
     .examples = "  berth node join-token -q | ssh n1 berth-agent join --server ctl --token-file - --ca ca.pem" };
+COMMAND node_set = { "node", "set", ARGUMENTS("NODE"), .summary = "say where a node stands; what is not named stays", OPTIONS(node_set_options), .method = "PATCH", .path = "/v1/nodes/{}", COLUMNS(node_columns),
+    .examples = "  berth node set n1 --rack r7 --block hall-2\n"
+                "  berth node set n1 --rack none" };
 COMMAND node_cordon = { "node", "cordon", ARGUMENTS("NODE..."), .summary = "no new work on a node", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/cordon", COLUMNS(node_columns),
     .examples = "  berth node cordon n1 --reason 'a fan is loud'" };
 COMMAND node_uncordon = { "node", "uncordon", ARGUMENTS("NODE..."), .summary = "new work again", OPTIONS(reason_options), .method = "POST", .path = "/v1/nodes/{}/uncordon", COLUMNS(node_columns),
@@ -593,6 +601,7 @@ const struct cli_command *const cli_commands[] = {
     &node_list,
     &node_show,
     &node_join_token,
+    &node_set,
     &node_cordon,
     &node_uncordon,
     &node_drain,

@@ -34,6 +34,7 @@ static const struct row {
     [CMD_NODE_INVENTORY]      = { decide_node_inventory,     PERMIT_NODE_REPORT },
     [CMD_NODE_OBSERVED]       = { decide_node_observed,      PERMIT_NODE_REPORT },
     [CMD_NODE_CONTACT]        = { decide_node_contact,       PERMIT_SYSTEM },
+    [CMD_NODE_SET]            = { decide_node_set,           PERMIT_NODE_WRITE },
     [CMD_NODE_CORDON]         = { decide_node_cordon,        PERMIT_NODE_WRITE },
     [CMD_NODE_UNCORDON]       = { decide_node_uncordon,      PERMIT_NODE_WRITE },
     [CMD_NODE_DRAIN]          = { decide_node_drain,         PERMIT_NODE_WRITE },

@@ -113,6 +113,7 @@ enum err decide_node_renew(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_node_inventory(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_node_observed(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_node_contact(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_node_set(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_node_cordon(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_node_uncordon(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_node_drain(struct decision *d, struct error *e) MUST_CHECK;

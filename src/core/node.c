@@ -194,6 +194,10 @@ static enum err inventory_check(const struct decision *d, const struct node_inve
     enum err rc = check_ranges(ranges, COUNT_OF(ranges), e);
     if (rc == ERR_OK)
         rc = check_name(inventory->cpu_class_name, "cpu_class_name", e);
+    if (rc == ERR_OK && inventory->rack.size > 0)
+        rc = check_name(inventory->rack, "rack", e);
+    if (rc == ERR_OK && inventory->block.size > 0)
+        rc = check_name(inventory->block, "block", e);
     if (rc == ERR_OK && devices->count > NODE_DEVICES_MAX)
         rc = err_field(e, "devices", "devices: more than %d", NODE_DEVICES_MAX);
     if (rc == ERR_OK && d->state->classes.count + devices->count + 1 > CLASSES_MAX)
@@ -287,7 +291,8 @@ static bool inventory_differs(const struct node_record *a, const struct node_rec
         a->contact != b->contact || !id_eq(a->pool, b->pool) || !str_eq(a->boot_id, b->boot_id) ||
         !str_eq(a->agent_version, b->agent_version) || !str_eq(a->kernel, b->kernel) ||
         !str_eq(a->driver, b->driver) || !str_eq(a->runtime, b->runtime) ||
-        !str_eq(a->problems, b->problems))
+        !str_eq(a->problems, b->problems) || !str_eq(a->rack, b->rack) ||
+        !str_eq(a->block, b->block))
         return true;
     for (size_t i = 0; i < a->devices.count; i++) {
         if (device_differs(&a->devices.items[i], &b->devices.items[i]))
@@ -372,6 +377,10 @@ enum err decide_node_inventory(struct decision *d, struct error *e)
     next.driver = inventory->driver;
     next.runtime = inventory->runtime;
     next.problems = inventory->problems;
+    if (inventory->rack.size > 0)
+        next.rack = inventory->rack;
+    if (inventory->block.size > 0)
+        next.block = inventory->block;
     next.contact = CONTACT_OK;
     if (inventory->boot_id.size > 0)
         next.boot_id = inventory->boot_id;
@@ -390,6 +399,37 @@ enum err decide_node_inventory(struct decision *d, struct error *e)
         devices_lost(d, node, &next.devices);
     lifecycle_settle(d);
     return ERR_OK;
+}
+
+/* ---- labels -------------------------------------------------------------------------------- */
+
+static enum err label_merge(struct str given, const char *field, struct str *label, struct error *e)
+{
+    if (given.size == 0)
+        return ERR_OK;
+    enum err rc = check_name(given, field, e);
+    if (rc == ERR_OK)
+        *label = str_is(given, "none") ? (struct str){ 0 } : given;
+    return rc;
+}
+
+/* Where it stands, as an operator says. What its agent is configured to say comes with its next
+ * inventory. */
+enum err decide_node_set(struct decision *d, struct error *e)
+{
+    struct node *node = NULL;
+    enum err rc = find_node(d, &node, e);
+    if (rc == ERR_OK)
+        rc = decide_match(d, node->r.version, e);
+    if (rc != ERR_OK)
+        return rc;
+    struct node_record next = node->r;
+    rc = label_merge(d->command->node_set.rack, "rack", &next.rack, e);
+    if (rc == ERR_OK)
+        rc = label_merge(d->command->node_set.block, "block", &next.block, e);
+    if (rc == ERR_OK && inventory_differs(&node->r, &next))
+        decide_add(d, EV_NODE_SET, no_tenant)->node_set = next;
+    return rc;
 }
 
 /* ---- holds --------------------------------------------------------------------------------- */

@@ -38,11 +38,18 @@ static enum err check_numbers(const struct workload_spec *s, struct error *e)
         { "preemptible", s->preemptible, 0, PREEMPTIBLE_COUNT - 1 },
         { "restart", s->restart, 0, RESTART_POLICY_COUNT - 1 },
         { "on_contact_loss", s->on_contact_loss, 0, ON_CONTACT_LOSS_COUNT - 1 },
+        { "topology.required", (int64_t)s->topology.required, 0, TOPOLOGY_COUNT - 1 },
+        { "topology.preferred", (int64_t)s->topology.preferred, 0, TOPOLOGY_COUNT - 1 },
     };
     enum err rc = check_ranges(ranges, COUNT_OF(ranges), e);
     if (rc == ERR_OK && s->members_min != UNSET && s->members_min != given_or(s->members, 1))
         return err_field(e, "members_min",
                          "members_min: a gang starts whole and stays whole; leave it out");
+    if (rc == ERR_OK && s->topology.required != TOPOLOGY_NONE &&
+        s->topology.preferred >= s->topology.required)
+        return err_field(e, "topology.preferred",
+                         "topology.preferred: what is preferred is closer than what is required;"
+                         " leave it out, or prefer a smaller one");
     return rc;
 }
 
@@ -130,6 +137,8 @@ static void merge_amounts(const struct workload_spec *s, struct request *r)
         r->cpu_milli = CPU_MILLI_DEFAULT;
     if (r->memory_mib == 0)
         r->memory_mib = MEMORY_MIB_DEFAULT;
+    r->required = s->topology.required;
+    r->preferred = s->topology.preferred;
 }
 
 /* The classes of the profile's pools, in their order. */

@@ -19,6 +19,7 @@ static const char *const names[CMD_COUNT] = {
     [CMD_NODE_INVENTORY] = "node_inventory",
     [CMD_NODE_OBSERVED] = "node_observed",
     [CMD_NODE_CONTACT] = "node_contact",
+    [CMD_NODE_SET] = "node_set",
     [CMD_NODE_CORDON] = "node_cordon",
     [CMD_NODE_UNCORDON] = "node_uncordon",
     [CMD_NODE_DRAIN] = "node_drain",

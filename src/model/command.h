@@ -27,6 +27,7 @@ enum command_type {
     CMD_NODE_INVENTORY,
     CMD_NODE_OBSERVED,
     CMD_NODE_CONTACT,
+    CMD_NODE_SET,
     CMD_NODE_CORDON,
     CMD_NODE_UNCORDON,
     CMD_NODE_DRAIN,
@@ -80,6 +81,7 @@ struct node_inventory {
     struct id node;
     struct str boot_id, agent_version, cpu_class_name;
     struct str kernel, driver, runtime, problems; /* of node_record */
+    struct str rack, block;                       /* empty: what is known of it stays */
     int64_t cpu_milli, memory_mib;
     struct found_device_list devices;
 };
@@ -152,6 +154,7 @@ struct command {
         struct token_spec token_create;
         struct node_join node_join;
         struct node_renew node_renew;
+        struct node_spec node_set;
         struct node_inventory inventory;
         struct node_observed observed;
         struct node_contact_command contact;

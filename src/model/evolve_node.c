@@ -13,6 +13,8 @@ static void texts_keep(struct pool *pool, struct node_record *r)
     str_keep(pool, &r->driver);
     str_keep(pool, &r->runtime);
     str_keep(pool, &r->problems);
+    str_keep(pool, &r->rack);
+    str_keep(pool, &r->block);
 }
 
 static void texts_drop(struct pool *pool, struct node_record *r)
@@ -23,6 +25,8 @@ static void texts_drop(struct pool *pool, struct node_record *r)
     str_drop(pool, &r->driver);
     str_drop(pool, &r->runtime);
     str_drop(pool, &r->problems);
+    str_drop(pool, &r->rack);
+    str_drop(pool, &r->block);
 }
 
 static void node_join(struct state *state, const struct event *event, enum history from)

@@ -111,6 +111,13 @@ static const char *const placements[PLACEMENT_COUNT] = {
 };
 NAMES(placement_names, "placement", placements);
 
+static const char *const topologies[TOPOLOGY_COUNT] = {
+    [TOPOLOGY_NODE] = "node",
+    [TOPOLOGY_RACK] = "rack",
+    [TOPOLOGY_BLOCK] = "block",
+};
+NAMES(topology_names, "topology", topologies);
+
 const char *enum_name(const struct enum_names *names, unsigned value)
 {
     return value < names->count && names->names[value] != NULL ? names->names[value] : "";

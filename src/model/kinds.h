@@ -76,6 +76,9 @@ enum placement {
     PLACEMENT_COUNT
 };
 
+/* How close together members are: from the closest on. */
+enum topology { TOPOLOGY_NONE, TOPOLOGY_NODE, TOPOLOGY_RACK, TOPOLOGY_BLOCK, TOPOLOGY_COUNT };
+
 /* A named enumeration: names[i] belongs to value i; NULL entries have no name and never parse. */
 struct enum_names {
     const char *what; /* "workload state": for messages */
@@ -99,6 +102,7 @@ extern const struct enum_names hold_kind_names;
 extern const struct enum_names device_health_names;
 extern const struct enum_names reclaim_to_names;
 extern const struct enum_names placement_names;
+extern const struct enum_names topology_names;
 extern const struct enum_names cause_names; /* cause.h */
 
 const char *enum_name(const struct enum_names *names, unsigned value); /* "" when unnamed */

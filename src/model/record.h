@@ -109,6 +109,8 @@ struct request {
     int64_t memory_mib;
     int64_t class_numbers[REQUEST_CLASSES_MAX]; /* in order of preference */
     size_t class_count;                         /* 0: any class the project may use */
+    enum topology required;  /* all members within one of these; TOPOLOGY_NONE: anywhere */
+    enum topology preferred; /* the same where it can be had */
 };
 
 struct profile_record {
@@ -287,7 +289,8 @@ struct node_record {
     uint64_t created_sequence;
     uint64_t version;
     struct str kernel, driver, runtime; /* versions, for people: "crun 1.8.1" */
-    struct str problems; /* what keeps it from running work, as it said when it started */
+    struct str problems;    /* what keeps it from running work, as it said when it started */
+    struct str rack, block; /* where it stands; "": with the others of its pool */
 };
 
 /* ---- workloads ----------------------------------------------------------------------------- */

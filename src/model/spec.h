@@ -36,6 +36,10 @@ struct dependency_spec_list {
     size_t count;
 };
 
+struct topology_spec {
+    enum topology required, preferred; /* TOPOLOGY_NONE: not given */
+};
+
 struct workload_spec {
     struct str name;
     struct str project; /* path or id */
@@ -57,6 +61,7 @@ struct workload_spec {
     int64_t time_limit_s, grace_s, retries, fence_after_s;
     int64_t preemptible, restart, on_contact_loss; /* enums, or UNSET */
     bool is_held;                                  /* submit it held */
+    struct topology_spec topology;
 };
 
 struct quota_spec {
@@ -91,6 +96,10 @@ struct profile_spec {
     struct str name, description;
     struct str_list classes, pools;
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
+};
+
+struct node_spec {
+    struct str rack, block; /* empty: keep; "none": no such label */
 };
 
 struct token_spec {

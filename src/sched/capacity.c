@@ -208,6 +208,7 @@ static void node_load(struct sched *sched, struct snode *node)
     node->memory_free = r->memory_mib;
     parts_refresh(node);
     node_count_in(sched, node, 1);
+    domain_enter(sched, node);
     index_add_node(sched, node);
     for (const struct sallocation *a = node->allocations; a != NULL; a = a->next_on_node) {
         const struct booking booking = { node, &a->shares, a->cpu_milli, a->memory_mib,
@@ -250,6 +251,7 @@ void capacity_remove_node(struct sched *sched, struct snode *node)
     assert(node->allocations == NULL);
     node_count_in(sched, node, -1);
     index_remove_node(sched, node);
+    domain_leave(sched, node);
     due_drop(sched, &node->has_due, node->due);
     if (node->prev != NULL)
         node->prev->next = node->next;

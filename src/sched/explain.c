@@ -207,6 +207,27 @@ static const char *lack_of_class(const struct explaining *x, const struct fittin
                         units(x, room->open_milli));
 }
 
+/* There is room for all members, but not close enough together. */
+static bool say_topology(struct explaining *x, const struct fitting *fitting, size_t fit)
+{
+    struct fitting anywhere = *fitting;
+    anywhere.required = TOPOLOGY_NONE;
+    anywhere.is_single_node = x->workload->r.volumes.count > 0;
+    if (fitting->required == TOPOLOGY_NONE || fitting->members == 1)
+        return false;
+    size_t all = place_count(x->sched, &anywhere);
+    if (all < fitting->members)
+        return false;
+    say(x, CAUSE_WAITING_FOR_TOPOLOGY,
+        arena_format(x->arena,
+                     "needs %zu members of %s within one %s; at most %zu fit in one now,"
+                     " though all fit on several%s%s",
+                     fitting->members, wish(x, fitting->class_number),
+                     enum_name(&topology_names, fitting->required), fit, never_fits(x, fitting),
+                     closed(x, fitting)));
+    return true;
+}
+
 static void say_capacity(struct explaining *x, const struct fitting *fitting)
 {
     const struct request *request = &fitting->request;
@@ -216,6 +237,8 @@ static void say_capacity(struct explaining *x, const struct fitting *fitting)
         say(x, CAUSE_WAITING_FOR_CAPACITY, "its volumes are on different nodes; none has them all");
         return;
     }
+    if (say_topology(x, fitting, fit))
+        return;
     const char *never = never_fits(x, fitting);
     if (fitting->members > 1 && fit > 0) {
         say(x, CAUSE_WAITING_FOR_GANG,

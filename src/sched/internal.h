@@ -49,6 +49,18 @@ struct spart {
 
 enum { NODE_PARTS_MAX = 8 }; /* classes on one node; devices of further ones are never used */
 
+/* Nodes that stand together: a rack or a block, by its label; nodes without one: by their pool. */
+struct sdomain {
+    struct id key;       /* hashed from what it is called: also its fixed order among equals */
+    struct snode *first; /* its nodes, in no order that matters */
+    bool is_labelled;
+    uint8_t level;               /* how full the picture of its nodes says it is (place_index.c) */
+    size_t counted;              /* scratch of place.c: members that fit it */
+    struct sdomain *next, *prev; /* of its kind */
+};
+
+enum domain_kind { DOMAIN_RACK, DOMAIN_BLOCK, DOMAIN_KINDS };
+
 struct snode {
     struct node *node;
     struct snode *next; /* in order of joining */
@@ -66,6 +78,8 @@ struct snode {
     size_t device_count;
     struct spart parts[NODE_PARTS_MAX];
     size_t part_count;
+    struct sdomain *domains[DOMAIN_KINDS];
+    struct snode *next_in[DOMAIN_KINDS], *prev_in[DOMAIN_KINDS];
     uint32_t slots[NODE_PARTS_MAX]; /* in the index of places: one a part, at least one */
     size_t slot_count;
     size_t live;         /* allocations that start or run: what a drain would evict */
@@ -146,7 +160,7 @@ struct sproject {
 
 /* Work of one project that asks for the same: when one of it cannot start, none of it can. */
 struct shape {
-    int64_t numbers[9 + REQUEST_CLASSES_MAX];
+    int64_t numbers[11 + REQUEST_CLASSES_MAX];
     struct id volumes[MOUNTS_MAX];
 };
 
@@ -261,7 +275,9 @@ struct sched {
     struct mono retry_at; /* earliest end of a protection that matters; 0: none */
     bool is_unsettled;    /* some claim lacked progress: it may have some once shares are new */
 
-    struct place_index *index; /* owned */
+    struct sdomain *domains[DOMAIN_KINDS]; /* all racks, all blocks */
+    struct id_map domain_of[DOMAIN_KINDS]; /* by key */
+    struct place_index *index;             /* owned */
     bool is_shadow;
     VEC(struct undo) undo;
     struct buf undo_bytes;
@@ -362,6 +378,15 @@ void due_work(struct sched *sched, struct swork *work);
 void due_drop(struct sched *sched, bool *has_due, struct skip_key key);
 void due_restart(struct sched *sched); /* the controller started: all nodes have time to report */
 
+/* domain.c: racks and blocks. */
+void domain_enter(struct sched *sched, struct snode *node); /* by its labels */
+void domain_leave(struct sched *sched, struct snode *node);
+/* The domain of the node that a topology speaks of; NULL: the node itself, or none. */
+struct sdomain *domain_at(const struct snode *node, enum topology topology);
+/* All of that kind; NULL: none, or nodes themselves. */
+struct sdomain *domains_of(const struct sched *sched, enum topology topology);
+struct snode *domain_next(const struct snode *node, enum topology topology);
+
 /* place_index.c: the nodes as the placement policies see them. */
 void index_open(struct sched *sched);
 void index_close(struct sched *sched);
@@ -381,6 +406,8 @@ struct fitting {
     const struct project *tenant;
     struct id node; /* the only one allowed; none: any */
     bool is_single_node;
+    enum topology required; /* rack or block: all members within one */
+    enum topology preferred;
     bool is_impossible; /* its volumes are on different nodes */
 };
 void fitting_init(const struct sched *sched, const struct workload *workload, int64_t class_number,

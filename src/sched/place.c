@@ -33,7 +33,10 @@ void fitting_init(const struct sched *sched, const struct workload *workload, in
                              .class_number = class_number,
                              .members = (size_t)r->members,
                              .tenant = workload->project->tenant,
-                             .is_single_node = r->volumes.count > 0 };
+                             .is_single_node =
+                                 r->volumes.count > 0 || r->request.required == TOPOLOGY_NODE,
+                             .required = r->request.required,
+                             .preferred = r->request.preferred };
     for (size_t i = 0; i < r->volumes.count; i++) {
         struct id node = volume_node(sched, r->volumes.items[i]);
         if (id_is_none(node))
@@ -268,16 +271,33 @@ bool place_is_hopeless(const struct sched *sched, const struct fitting *fitting)
     return members < fitting->members;
 }
 
-size_t place_count(const struct sched *sched, const struct fitting *fitting)
+/* How many members fit a node: as it is, or if it were empty. */
+typedef size_t room_fn(const struct fitting *fitting, const struct snode *node, size_t max);
+
+/* Where all have to be within one rack or block, the most in one. */
+static size_t count_members(const struct sched *sched, const struct fitting *fitting, room_fn *room)
 {
+    enum topology within = fitting->is_single_node ? TOPOLOGY_NONE : fitting->required;
     size_t count = 0;
+    for (struct sdomain *d = domains_of(sched, within); d != NULL; d = d->next)
+        d->counted = 0;
     for (const struct snode *node = sched->first_node; node != NULL && count < fitting->members;
          node = node->next) {
-        size_t others = fitting->is_single_node ? 0 : count;
-        size_t here = place_members_on(fitting, node, fitting->members - others);
-        count = fitting->is_single_node ? MAX_OF(count, here) : count + here;
+        struct sdomain *domain = domain_at(node, within);
+        size_t others = domain != NULL ? domain->counted : count;
+        if (fitting->is_single_node)
+            others = 0;
+        size_t all = others + room(fitting, node, fitting->members - others);
+        if (domain != NULL)
+            domain->counted = all;
+        count = MAX_OF(count, all);
     }
     return count;
+}
+
+size_t place_count(const struct sched *sched, const struct fitting *fitting)
+{
+    return count_members(sched, fitting, place_members_on);
 }
 
 bool place_fits(const struct sched *sched, const struct fitting *fitting)
@@ -341,26 +361,155 @@ static void fill(const struct sched *sched, const struct fitting *fitting, struc
     (void)take_member(&trial, member->shares.items); /* it fits */
 }
 
+/* ---- members close together ----------------------------------------------------------------- */
+
+/* Where the members still to be placed may go. */
+struct scope {
+    struct snode *only;
+    enum topology required, preferred;
+    const struct sdomain *within; /* the one of `required` that was chosen */
+};
+
+static bool is_in_scope(const struct scope *scope, const struct snode *node)
+{
+    return scope->within == NULL || domain_at(node, scope->required) == scope->within;
+}
+
+/* Of two that hold so many: the one that has enough, of these the fuller one, else the roomier. */
+static bool is_room_better(size_t room, size_t than, size_t wanted)
+{
+    if ((room >= wanted) != (than >= wanted))
+        return room >= wanted;
+    return room >= wanted ? room < than : room > than;
+}
+
+/* The rack or block that holds all that are wanted and has least room beyond them; where none holds
+ * all, the one that holds most. */
+static struct sdomain *best_domain(const struct sched *sched, const struct fitting *fitting,
+                                   const struct scope *scope, enum topology level, size_t wanted)
+{
+    struct sdomain *best = NULL;
+    for (struct sdomain *d = domains_of(sched, level); d != NULL; d = d->next) {
+        d->counted = 0;
+        for (const struct snode *n = d->first; n != NULL; n = domain_next(n, level))
+            d->counted += is_in_scope(scope, n) ? place_members_on(fitting, n, MEMBERS_MAX) : 0;
+        if (best == NULL || is_room_better(d->counted, best->counted, wanted) ||
+            (d->counted == best->counted && id_cmp(d->key, best->key) < 0))
+            best = d;
+    }
+    return best;
+}
+
+/* The same among nodes. */
+static struct snode *best_node(const struct sched *sched, const struct fitting *fitting,
+                               const struct scope *scope, size_t wanted)
+{
+    struct snode *best = NULL;
+    size_t most = 0;
+    for (struct snode *n = sched->first_node; n != NULL; n = n->next) {
+        size_t room = is_in_scope(scope, n) ? place_members_on(fitting, n, MEMBERS_MAX) : 0;
+        if (room == 0 || (best != NULL && !is_room_better(room, most, wanted) &&
+                          (room != most || !index_is_better(sched, fitting, n, best))))
+            continue;
+        best = n;
+        most = room;
+    }
+    return best;
+}
+
+/* By the policy, in that rack or block; NULL: none has room. */
+static struct snode *best_node_in(const struct sched *sched, const struct fitting *fitting,
+                                  const struct scope *scope, const struct sdomain *domain,
+                                  enum topology level)
+{
+    struct snode *best = NULL;
+    for (struct snode *n = domain->first; n != NULL; n = domain_next(n, level)) {
+        if (is_in_scope(scope, n) && place_members_on(fitting, n, 1) == 1 &&
+            (best == NULL || index_is_better(sched, fitting, n, best)))
+            best = n;
+    }
+    return best;
+}
+
+static struct scope scope_of(const struct sched *sched, const struct fitting *fitting)
+{
+    struct scope scope = { .only = only_node(sched, fitting) };
+    if (fitting->members == 1 || scope.only != NULL)
+        return scope;
+    scope.required = fitting->required;
+    scope.preferred = fitting->preferred;
+    if (scope.required != TOPOLOGY_NONE)
+        scope.within = best_domain(sched, fitting, &scope, scope.required, fitting->members);
+    return scope;
+}
+
+/* Places further members; they fit. */
+struct placing {
+    struct sched *sched;
+    const struct fitting *fitting;
+    struct arena *arena;
+    struct plan_member *members;
+    size_t placed;
+};
+
+static void place_next(struct placing *placing, struct snode *node)
+{
+    const struct fitting *fitting = placing->fitting;
+    struct plan_member *member = &placing->members[placing->placed++];
+    assert(node != NULL);
+    fill(placing->sched, fitting, node, placing->arena, member);
+    const struct booking booking = { node, &member->shares, member->cpu_milli, member->memory_mib,
+                                     fitting->tenant };
+    if (placing->placed < fitting->members)
+        capacity_book(placing->sched, &booking);
+}
+
+/* As many as that rack or block holds. */
+static void place_in(struct placing *placing, const struct scope *scope,
+                     const struct sdomain *domain, enum topology level)
+{
+    size_t count = MIN_OF(domain->counted, placing->fitting->members - placing->placed);
+    for (; count > 0; count--)
+        place_next(placing, best_node_in(placing->sched, placing->fitting, scope, domain, level));
+}
+
+/* As many as are to be together, and then again. */
+static void place_some(struct placing *placing, const struct scope *scope)
+{
+    const struct fitting *fitting = placing->fitting;
+    size_t left = fitting->members - placing->placed;
+    if (scope->only != NULL) {
+        place_next(placing, scope->only);
+    } else if (scope->preferred == TOPOLOGY_NODE) {
+        struct snode *node = best_node(placing->sched, fitting, scope, left);
+        assert(node != NULL);
+        for (size_t n = MIN_OF(left, place_members_on(fitting, node, left)); n > 0; n--)
+            place_next(placing, node);
+    } else if (scope->preferred != TOPOLOGY_NONE) {
+        place_in(placing, scope,
+                 best_domain(placing->sched, fitting, scope, scope->preferred, left),
+                 scope->preferred);
+    } else if (scope->within != NULL) {
+        place_in(placing, scope, scope->within, scope->required);
+    } else {
+        place_next(placing, index_best(placing->sched, fitting));
+    }
+}
+
 struct plan_member *place_all(struct sched *sched, const struct fitting *fitting,
                               struct arena *arena)
 {
     if (!place_fits(sched, fitting))
         return NULL;
-    struct plan_member *members = arena_new(arena, fitting->members, sizeof(*members));
-    struct snode *only = only_node(sched, fitting);
+    const struct scope scope = scope_of(sched, fitting);
+    struct placing placing = { sched, fitting, arena,
+                               arena_new(arena, fitting->members, sizeof(struct plan_member)), 0 };
     size_t mark = shadow_mark(sched);
     assert(sched->is_shadow);
-    for (size_t i = 0; i < fitting->members; i++) {
-        struct snode *node = only != NULL ? only : index_best(sched, fitting);
-        assert(node != NULL);
-        fill(sched, fitting, node, arena, &members[i]);
-        const struct booking booking = { node, &members[i].shares, members[i].cpu_milli,
-                                         members[i].memory_mib, fitting->tenant };
-        if (i + 1 < fitting->members)
-            capacity_book(sched, &booking);
-    }
+    while (placing.placed < fitting->members)
+        place_some(&placing, &scope);
     shadow_rollback(sched, mark);
-    return members;
+    return placing.members;
 }
 
 /* ---- empty nodes --------------------------------------------------------------------------- */
@@ -389,20 +538,19 @@ static void empty_node(const struct snode *node, struct snode *out, struct sdevi
     }
 }
 
-size_t place_count_if_empty(const struct sched *sched, const struct fitting *fitting)
+static size_t members_if_empty(const struct fitting *fitting, const struct snode *node, size_t max)
 {
     struct sdevice devices[NODE_DEVICES_MAX];
     struct snode empty;
-    size_t count = 0;
-    for (const struct snode *node = sched->first_node; node != NULL && count < fitting->members;
-         node = node->next) {
-        if (!may_use(fitting, node))
-            continue;
-        empty_node(node, &empty, devices);
-        size_t here = place_members_on(fitting, &empty, fitting->members);
-        count = fitting->is_single_node ? MAX_OF(count, here) : count + here;
-    }
-    return MIN_OF(count, fitting->members);
+    if (!may_use(fitting, node))
+        return 0;
+    empty_node(node, &empty, devices);
+    return place_members_on(fitting, &empty, max);
+}
+
+size_t place_count_if_empty(const struct sched *sched, const struct fitting *fitting)
+{
+    return count_members(sched, fitting, members_if_empty);
 }
 
 bool place_if_empty(const struct sched *sched, const struct fitting *fitting)

@@ -157,6 +157,27 @@ static uint64_t rank_of(struct id id)
     return siphash(key, &id, sizeof(id));
 }
 
+/* From how much of its devices is in use (or of its cores, where it has none): the more, the
+ * earlier its nodes come among equals, so that other racks stay whole. */
+static uint8_t level_of(const struct sdomain *rack)
+{
+    int64_t devices = 0;
+    int64_t free = 0;
+    int64_t cores = 0;
+    int64_t cores_free = 0;
+    for (const struct snode *node = rack->first; node != NULL;
+         node = domain_next(node, TOPOLOGY_RACK)) {
+        devices += (int64_t)node->device_count;
+        for (size_t i = 0; i < node->part_count; i++)
+            free += (int64_t)node->parts[i].free_devices;
+        cores += node->cpu_milli;
+        cores_free += MAX_OF(node->cpu_free, INT64_C(0));
+    }
+    int64_t all = devices > 0 ? devices : MAX_OF(cores, INT64_C(1));
+    int64_t used = devices > 0 ? devices - free : cores - cores_free;
+    return used == 0 ? 0 : (uint8_t)(1 + used * (PACK_LEVEL_MAX - 1) / all);
+}
+
 static void draw(struct place_index *index, uint32_t at)
 {
     struct slot *slot = &index->slots.items[at];
@@ -177,12 +198,45 @@ static void draw(struct place_index *index, uint32_t at)
     picture.cpu_all = node->cpu_milli;
     for (uint32_t i = 0; i < shown.count; i++)
         picture.devices[i] = shown.lefts[i];
+    const struct sdomain *rack = domain_at(node, TOPOLOGY_RACK);
     pack_set(index->pack, at, &picture,
-             (struct pack_standing){ .rank = rank_of(node->node->r.id) });
+             (struct pack_standing){ .rank = rank_of(node->node->r.id),
+                                     .level = rack->is_labelled ? rack->level : 0 });
+}
+
+static void slot_touch(struct place_index *index, uint32_t at)
+{
+    if (index->slots.items[at].is_dirty)
+        return;
+    index->slots.items[at].is_dirty = true;
+    vec_push(&index->dirty, at);
+}
+
+static void node_touch(struct place_index *index, const struct snode *node)
+{
+    for (size_t i = 0; i < node->slot_count; i++)
+        slot_touch(index, node->slots[i]);
+}
+
+/* When its rack has become fuller or emptier by a step, all nodes of it are drawn anew. */
+static void rack_refresh(struct place_index *index, const struct snode *node)
+{
+    struct sdomain *rack = domain_at(node, TOPOLOGY_RACK);
+    uint8_t level = rack->is_labelled ? level_of(rack) : 0;
+    if (level == rack->level)
+        return;
+    rack->level = level;
+    for (const struct snode *n = rack->first; n != NULL; n = domain_next(n, TOPOLOGY_RACK))
+        node_touch(index, n);
 }
 
 static void draw_all(struct place_index *index)
 {
+    for (size_t i = 0; i < index->dirty.count; i++) {
+        const struct snode *node = index->slots.items[index->dirty.items[i]].node;
+        if (node != NULL)
+            rack_refresh(index, node);
+    }
     for (size_t i = 0; i < index->dirty.count; i++)
         draw(index, index->dirty.items[i]);
     index->dirty.count = 0;
@@ -219,20 +273,6 @@ static bool accepts(const void *context, size_t at, const struct pack_shape *sha
 }
 
 /* ---- keeping it ---------------------------------------------------------------------------- */
-
-static void slot_touch(struct place_index *index, uint32_t at)
-{
-    if (index->slots.items[at].is_dirty)
-        return;
-    index->slots.items[at].is_dirty = true;
-    vec_push(&index->dirty, at);
-}
-
-static void node_touch(struct place_index *index, const struct snode *node)
-{
-    for (size_t i = 0; i < node->slot_count; i++)
-        slot_touch(index, node->slots[i]);
-}
 
 static uint32_t slot_new(struct place_index *index)
 {

@@ -30,7 +30,8 @@ static struct shape shape_of(const struct workload_record *r)
     memset(&shape, 0, sizeof(shape));
     const int64_t numbers[] = {
         q->gpu_milli,  q->gpu_memory_mib,       q->devices, q->share_milli, q->cpu_milli,
-        q->memory_mib, (int64_t)q->class_count, r->members, r->preemptible
+        q->memory_mib, (int64_t)q->class_count, r->members, r->preemptible, q->required,
+        q->preferred
     };
     static_assert(COUNT_OF(numbers) + REQUEST_CLASSES_MAX == COUNT_OF(shape.numbers),
                   "a shape has all amounts and all classes");

@@ -36,6 +36,8 @@ static void sched_clear(struct sched *sched)
     index_close(sched);
     mem_free(sched->root.uses);
     mem_free(sched->classes);
+    for (size_t i = 0; i < DOMAIN_KINDS; i++)
+        id_map_done(&sched->domain_of[i]);
     id_map_done(&sched->nodes);
     id_map_done(&sched->projects);
     id_map_done(&sched->works);

@@ -29,6 +29,13 @@ enum err agent_inventory(struct world *world, struct agent *agent, struct error 
         .cpu_milli = pool->cpu_milli != UNSET ? pool->cpu_milli : MEMBER_CPU_MILLI_MAX,
         .memory_mib = pool->memory_mib != UNSET ? pool->memory_mib : INT64_C(1) << 32,
     };
+    if (pool->nodes_per_rack != UNSET)
+        inventory->rack = str_of(arena_format(arena, "%.*s-r%lld", STR_ARG(pool->name),
+                                              (long long)(agent->number / pool->nodes_per_rack)));
+    if (pool->nodes_per_rack != UNSET && pool->racks_per_block != UNSET)
+        inventory->block = str_of(arena_format(
+            arena, "%.*s-b%lld", STR_ARG(pool->name),
+            (long long)(agent->number / pool->nodes_per_rack / pool->racks_per_block)));
     const struct class_object *class =
         state_class_by_name(engine_state(world->engine), pool->class_name);
     inventory->devices.count = (size_t)pool->gpus;

@@ -40,6 +40,8 @@ static const struct field pool_fields[] = {
       .is_required = true },
     FIELD_AS(sim_pool, "cpus", cpu_milli, MILLI),
     FIELD(sim_pool, memory_mib, INT),
+    FIELD(sim_pool, nodes_per_rack, INT),
+    FIELD(sim_pool, racks_per_block, INT),
     { .name = "slicing",
       .kind = FIELD_ENUM,
       .offset = offsetof(struct sim_pool, slicing),
@@ -92,6 +94,7 @@ static const struct field job_fields[] = {
     FIELD(sim_job, stop_s, SPAN),
     FIELD_AS(sim_job, "checkpoint_every", checkpoint_s, SPAN),
     FIELD(sim_job, user, TEXT),
+    { .name = "topology", .kind = FIELD_OTHER },
     { .name = "expect_error", .kind = FIELD_OTHER },
 };
 
@@ -178,8 +181,8 @@ static enum err read_settings(const struct doc *map, struct arena *arena,
     unsigned value = 0;
     if (reclaim_to != NULL && !enum_parse(&reclaim_to_names, reclaim_to->text, &value))
         return doc_error(reclaim_to, e, "reclaim_to: expected quota or fair_share");
-    out->reclaim_to = reclaim_to != NULL ? (enum reclaim_to)value : RECLAIM_TO_QUOTA;
-    unsigned policy = PLACE_ADAPTIVE;
+    out->reclaim_to = reclaim_to != NULL ? (enum reclaim_to)value : RECLAIM_TO_COUNT;
+    unsigned policy = PLACEMENT_COUNT;
     if (placement != NULL && !enum_parse(&placement_names, placement->text, &policy))
         return doc_error(placement, e,
                          "placement: expected adaptive, first_fit, best_fit, pack, spread or fgd");
@@ -200,6 +203,30 @@ static enum err read_expected_error(const struct doc *map, struct sim_event *out
                            STR_ARG(value->text));
 }
 
+static enum err read_topology(const struct doc *job, struct arena *arena, struct topology_spec *out,
+                              struct error *e)
+{
+    struct {
+        int64_t required, preferred;
+    } given = { UNSET, UNSET };
+    const struct field topology_fields[] = {
+        { .name = "required", .kind = FIELD_ENUM, .offset = 0, .names = &topology_names },
+        { .name = "preferred",
+          .kind = FIELD_ENUM,
+          .offset = sizeof(int64_t),
+          .names = &topology_names },
+    };
+    const struct doc *map = doc_get(job, "topology");
+    if (map == NULL)
+        return ERR_OK;
+    enum err rc = fields_read(map, topology_fields, COUNT_OF(topology_fields), arena, &given, e);
+    if (rc != ERR_OK)
+        return rc;
+    out->required = given.required != UNSET ? (enum topology)given.required : TOPOLOGY_NONE;
+    out->preferred = given.preferred != UNSET ? (enum topology)given.preferred : TOPOLOGY_NONE;
+    return ERR_OK;
+}
+
 static enum err read_event_value(const struct doc *value, struct arena *arena,
                                  struct sim_event *out, struct error *e)
 {
@@ -207,6 +234,8 @@ static enum err read_event_value(const struct doc *value, struct arena *arena,
     switch (out->type) {
     case SIM_SUBMIT:
         rc = fields_read(value, job_fields, COUNT_OF(job_fields), arena, &out->job, e);
+        if (rc == ERR_OK)
+            rc = read_topology(value, arena, &out->job.topology, e);
         return rc != ERR_OK ? rc : read_expected_error(value, out, e);
     case SIM_SET_QUOTA:
         out->quota.at = value;

@@ -6,6 +6,7 @@
 #define SIM_SCENARIO_H
 
 #include "model/record.h"
+#include "model/spec.h"
 #include "sim/doc.h"
 
 /* A span without end: of work that runs for ever, of a process that does not die. */
@@ -32,6 +33,7 @@ struct sim_pool {
     const struct doc *at;
     struct str name, class_name;
     int64_t nodes, gpus, cpu_milli, memory_mib; /* UNSET: unbounded */
+    int64_t nodes_per_rack, racks_per_block;    /* UNSET: all are in one */
     int64_t slicing;
 };
 
@@ -50,6 +52,7 @@ struct sim_job {
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
     int64_t members, members_min, priority, preemptible, retries;
     int64_t duration_s, fails_after_s, stop_s, checkpoint_s, time_limit_s;
+    struct topology_spec topology;
 };
 
 enum sim_event_type {
@@ -74,13 +77,13 @@ struct sim_event {
     const struct doc *at;
     int64_t at_s;
     enum sim_event_type type;
-    struct str name;         /* of jobs, or of a node */
-    int64_t index;           /* of a device */
-    int64_t deadline_s;      /* of a drain; UNSET: none */
-    struct sim_job job;      /* SIM_SUBMIT */
-    struct sim_tenant quota; /* SIM_SET_QUOTA */
-    struct settings_record settings;
-    struct str expect_error; /* name of a cause; empty: it has to succeed */
+    struct str name;                 /* of jobs, or of a node */
+    int64_t index;                   /* of a device */
+    int64_t deadline_s;              /* of a drain; UNSET: none */
+    struct sim_job job;              /* SIM_SUBMIT */
+    struct sim_tenant quota;         /* SIM_SET_QUOTA */
+    struct settings_record settings; /* names not given are their COUNT: they stay */
+    struct str expect_error;         /* name of a cause; empty: it has to succeed */
 };
 
 struct path_amounts {

@@ -238,7 +238,9 @@ static enum err pool_make(struct world *world, const struct sim_pool *pool, stru
     enum err rc = ask(world, &command, e);
     for (int64_t i = 0; i < pool->nodes && rc == ERR_OK; i++) {
         struct agent *agent = &world->agents[world->agent_count++];
-        *agent = (struct agent){ .pool = pool, .is_up = true, .boots = 1, .seen = world->now };
+        *agent = (struct agent){
+            .pool = pool, .number = i, .is_up = true, .boots = 1, .seen = world->now
+        };
         agent->name =
             str_of(arena_format(world->arena, "%.*s-%lld", STR_ARG(pool->name), (long long)i));
         agent->is_failed = arena_new(world->arena, (size_t)pool->gpus, sizeof(bool));
@@ -347,7 +349,12 @@ static enum err settings_make(struct world *world, const struct settings_record 
                               struct error *e)
 {
     struct command command = { .type = CMD_SETTINGS_SET };
+    const struct settings_record *present = &engine_state(world->engine)->settings;
     command.settings = *given;
+    if (given->reclaim_to == RECLAIM_TO_COUNT)
+        command.settings.reclaim_to = present->reclaim_to;
+    if (given->placement == PLACEMENT_COUNT)
+        command.settings.placement = present->placement;
     return ask(world, &command, e);
 }
 
@@ -536,6 +543,7 @@ enum err world_submit(struct world *world, const struct sim_job *job, struct err
         .preemptible = job->preemptible,
         .restart = UNSET,
         .on_contact_loss = UNSET,
+        .topology = job->topology,
     };
     command.spec_json = STR("{}");
     seam_entropy(world, &command.new_id, sizeof(command.new_id));

@@ -37,6 +37,7 @@ struct agent {
     struct id node;
     struct str name;
     const struct sim_pool *pool;
+    int64_t number;  /* in its pool */
     bool *is_failed; /* by device */
     int64_t boots;
     bool is_up, is_partitioned;

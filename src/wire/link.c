@@ -141,6 +141,8 @@ static const struct field node_inventory_fields[] = {
     { F(STR, driver), .max = NAME_MAX_BYTES },
     { F(STR, runtime), .max = NAME_MAX_BYTES },
     { F(STR, problems), .max = 1024 },
+    { F(STR, rack), .max = NAME_MAX_BYTES },
+    { F(STR, block), .max = NAME_MAX_BYTES },
     { F_AS("cpu_class", STR, cpu_class_name), .max = NAME_MAX_BYTES },
     { F(I64, cpu_milli), .min = 0, .max = INT64_C(1) << 40 },
     { F(I64, memory_mib), .min = 0, .max = INT64_C(1) << 40 },

@@ -43,6 +43,8 @@ static const struct field request_fields[] = {
     { F(I64, cpu_milli) },
     { F(I64, memory_mib) },
     { F_ARRAY("classes", CLASS_ARRAY, class_numbers, class_count) },
+    { F(ENUM, required), .names = &topology_names },
+    { F(ENUM, preferred), .names = &topology_names },
 };
 const struct schema request_schema =
     SCHEMA("RequestRecord", request_fields, "what one member asks for");
@@ -229,6 +231,8 @@ static const struct field node_record_fields[] = {
     { F(STR, driver) },
     { F(STR, runtime) },
     { F(STR, problems) },
+    { F(STR, rack) },
+    { F(STR, block) },
     { F(I64, cpu_milli) },
     { F(I64, memory_mib) },
     { F_AS("cpu_class", CLASS, cpu_class_number) },

@@ -79,6 +79,10 @@ static const struct field request_view_fields[] = {
     { F(I64, cpu_milli) },
     { F(I64, memory_mib) },
     { F(STR_LIST, classes), .doc = "in order of preference; empty: any" },
+    { F_AS("topology_required", ENUM, required), .names = &topology_names, .flags = FIELD_SPARSE,
+      .doc = "all members within one of these" },
+    { F_AS("topology_preferred", ENUM, preferred), .names = &topology_names, .flags = FIELD_SPARSE,
+      .doc = "the same where it can be had" },
 };
 const struct schema request_view_schema =
     SCHEMA("Request", request_view_fields, "what one member asks for");
@@ -131,6 +135,8 @@ static const struct field node_view_fields[] = {
     { F(STR, driver) },
     { F(STR, runtime) },
     { F(STR, problems), .doc = "what keeps it from running work; `berth doctor` shows it" },
+    { F(STR, rack), .doc = "where it stands; empty: with the others of its pool" },
+    { F(STR, block), .doc = "likewise: several racks" },
     { F(I64, cpu_milli) },
     { F(I64, cpu_used_milli) },
     { F(I64, memory_mib) },

@@ -93,6 +93,7 @@ void pool_view_fill(struct pool_view *view, const struct state *state,
 struct request_view {
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
     struct str_list classes;
+    enum topology required, preferred;
 };
 
 struct profile_view {
@@ -128,7 +129,7 @@ struct node_view {
     struct wall contact_since;
     bool is_usable;
     struct hold_list holds;
-    struct str boot_id, agent_version, kernel, driver, runtime, problems;
+    struct str boot_id, agent_version, kernel, driver, runtime, problems, rack, block;
     int64_t cpu_milli, cpu_used_milli, memory_mib, memory_used_mib;
     int64_t allocation_count;
     int64_t drain_remaining_s; /* UNSET: no deadline */

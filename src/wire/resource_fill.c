@@ -209,6 +209,8 @@ static void request_view_fill(struct request_view *view, const struct request *r
         .share_milli = request->share_milli,
         .cpu_milli = request->cpu_milli,
         .memory_mib = request->memory_mib,
+        .required = request->required,
+        .preferred = request->preferred,
         .classes = { arena_new(arena, request->class_count, sizeof(struct str)),
                      request->class_count },
     };
@@ -276,6 +278,8 @@ void node_view_fill(struct node_view *view, const struct state *state, const str
         .driver = node->r.driver,
         .runtime = node->r.runtime,
         .problems = node->r.problems,
+        .rack = node->r.rack,
+        .block = node->r.block,
         .cpu_milli = node->r.cpu_milli,
         .memory_mib = node->r.memory_mib,
         .drain_remaining_s =

@@ -39,6 +39,15 @@ static const struct schema dependency_spec_schema =
     SCHEMA("DependencySpec", dependency_fields, "what has to end first");
 #undef OF
 
+#define OF struct topology_spec
+static const struct field topology_fields[] = {
+    { F(ENUM, required), .names = &topology_names, .doc = "all members within one of these" },
+    { F(ENUM, preferred), .names = &topology_names, .doc = "the same where it can be had" },
+};
+static const struct schema topology_spec_schema =
+    SCHEMA("TopologySpec", topology_fields, "node, rack or block");
+#undef OF
+
 #define OF struct workload_spec
 static const struct field workload_fields[] = {
     { F(STR, name), .max = NAME_MAX_BYTES, .doc = "default: made from the command" },
@@ -80,6 +89,8 @@ static const struct field workload_fields[] = {
     { OPTIONAL(ENUM, restart, 0, 0), .names = &restart_policy_names },
     { OPTIONAL(ENUM, on_contact_loss, 0, 0), .names = &on_contact_loss_names },
     { F(BOOL, is_held), .doc = "submit it held" },
+    { F(STRUCT, topology), .schema = &topology_spec_schema,
+      .doc = "how close together its members have to be" },
 };
 const struct schema workload_spec_schema =
     SCHEMA("WorkloadSpec", workload_fields, "work to be done");
@@ -140,6 +151,15 @@ static const struct field pool_fields[] = {
 };
 const struct schema pool_spec_schema =
     SCHEMA("PoolSpec", pool_fields, "nodes of one class on one site");
+#undef OF
+
+#define OF struct node_spec
+static const struct field node_fields[] = {
+    { F(STR, rack), .max = NAME_MAX_BYTES, .doc = "where it stands; none: not known" },
+    { F(STR, block), .max = NAME_MAX_BYTES, .doc = "several racks; none: not known" },
+};
+const struct schema node_spec_schema =
+    SCHEMA("NodeSpec", node_fields, "labels of a node to change; the others stay");
 #undef OF
 
 #define OF struct profile_spec

@@ -12,6 +12,7 @@ extern const struct schema workload_spec_schema; /* struct workload_spec */
 extern const struct schema project_spec_schema;  /* struct project_spec */
 extern const struct schema quota_spec_schema;    /* struct quota_spec */
 extern const struct schema class_spec_schema;    /* struct class_spec */
+extern const struct schema node_spec_schema;     /* struct node_spec */
 extern const struct schema pool_spec_schema;     /* struct pool_spec */
 extern const struct schema profile_spec_schema;  /* struct profile_spec */
 extern const struct schema token_spec_schema;    /* struct token_spec */

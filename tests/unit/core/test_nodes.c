@@ -571,6 +571,38 @@ static void an_old_report_takes_nothing_away(void **state)
           lab_is(&lab, id, WL_QUEUED) && lab_record(&lab, id)->node_losses == 1);
 }
 
+static enum err set_labels(struct lab *lab, const char *rack, const char *block)
+{
+    struct command command = { .type = CMD_NODE_SET };
+    command.target.name = STR("n1");
+    command.node_set.rack = str_of(rack);
+    command.node_set.block = str_of(block);
+    return lab_do(lab, &command);
+}
+
+static void labels_say_where_a_node_stands(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab_add_node(
+        &lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 1, .rack = "r1" });
+    const struct node *n1 = state_node_by_name(lab.state, STR("n1"));
+    CHECK("as its agent says", str_is(n1->r.rack, "r1") && n1->r.block.size == 0);
+    CHECK("one of them", set_labels(&lab, "", "hall-2") == ERR_OK);
+    CHECK("the other stays", str_is(n1->r.rack, "r1") && str_is(n1->r.block, "hall-2"));
+    uint64_t sequence = lab.state->sequence;
+    CHECK("the same again is no event",
+          set_labels(&lab, "r1", "") == ERR_OK && lab.state->sequence == sequence);
+    CHECK("taken away", set_labels(&lab, "none", "") == ERR_OK && n1->r.rack.size == 0);
+    CHECK("no name",
+          set_labels(&lab, "a b", "") == ERR_INVALID && strcmp(lab.e.field, "rack") == 0);
+    CHECK("nor is that", set_labels(&lab, "", "/") == ERR_INVALID);
+    struct command absent = { .type = CMD_NODE_SET };
+    absent.target.name = STR("n9");
+    CHECK("a node that is not there", lab_do(&lab, &absent) == ERR_NOT_FOUND);
+}
+
 static void reports_repeat_harmlessly(void **state)
 {
     (void)state;
@@ -608,6 +640,7 @@ int main(void)
         cmocka_unit_test(a_certificate_is_renewed),
         cmocka_unit_test(a_machine_in_anothers_place),
         cmocka_unit_test(an_old_report_takes_nothing_away),
+        cmocka_unit_test(labels_say_where_a_node_stands),
         cmocka_unit_test(reports_repeat_harmlessly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

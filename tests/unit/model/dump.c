@@ -39,7 +39,7 @@ static void add_request(struct buf *out, const struct request *r)
         add_number(out, numbers[i]);
     for (size_t i = 0; i < r->class_count; i++)
         add_number(out, r->class_numbers[i]);
-    buf_add_text(out, " .");
+    buf_format(out, " %d %d .", (int)r->required, (int)r->preferred);
 }
 
 static void add_exit(struct buf *out, const struct exit_status *exit)
@@ -180,6 +180,8 @@ static void dump_node(struct buf *out, const struct node_record *r)
     add_str(out, r->driver);
     add_str(out, r->runtime);
     add_str(out, r->problems);
+    add_str(out, r->rack);
+    add_str(out, r->block);
     buf_format(out, " %d %lld %lld %lld %lld", (int)r->contact, (long long)r->contact_since.ns,
                (long long)r->cpu_milli, (long long)r->memory_mib, (long long)r->drain_deadline.ns);
     for (size_t i = 0; i < r->devices.count; i++) {

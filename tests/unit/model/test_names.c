@@ -26,6 +26,7 @@ static const struct {
     { &device_health_names, "ok", "gone", DEVICE_HEALTH_COUNT },
     { &reclaim_to_names, "quota", "fair_share", RECLAIM_TO_COUNT },
     { &placement_names, "first_fit", "adaptive", PLACEMENT_COUNT },
+    { &topology_names, NULL, "block", TOPOLOGY_COUNT },
     { &cause_names, NULL, "unavailable", CAUSE_COUNT },
 };
 

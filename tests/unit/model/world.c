@@ -173,6 +173,8 @@ struct id world_node(struct world *world, const char *name, struct id pool)
         .agent_version = world_text(world, 5),
         .kernel = world_text(world, 9),
         .problems = world_text(world, 20),
+        .rack = world_text(world, 9),
+        .block = world_text(world, 9),
         .cpu_milli = 64000,
         .memory_mib = 512000,
         .cpu_class_number = number(world, 3),

@@ -263,6 +263,8 @@ static void node_inventory(struct world *world, const struct node *node)
     r.driver = world_text(world, 10);
     r.runtime = world_text(world, 10);
     r.problems = world_text(world, 40);
+    r.rack = world_text(world, 9);
+    r.block = world_text(world, 9);
     r.contact = (enum node_contact)below(world, NODE_CONTACT_COUNT);
     r.generation = 0; /* of no consequence */
     r.holds = (struct hold_list){ 0 };

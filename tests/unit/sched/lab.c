@@ -587,6 +587,8 @@ struct lab_agent *lab_add_node(struct lab *lab, struct lab_node node)
     inventory->cpu_class_name = STR("cpu-x86");
     inventory->cpu_milli = node.cpu_milli != 0 ? node.cpu_milli : 64000;
     inventory->memory_mib = node.node_memory_mib != 0 ? node.node_memory_mib : 1 << 20;
+    inventory->rack = node.rack != NULL ? str_of(node.rack) : (struct str){ 0 };
+    inventory->block = node.block != NULL ? str_of(node.block) : (struct str){ 0 };
     inventory->devices.count = node.devices;
     inventory->devices.items = arena_new(&lab->arena, node.devices, sizeof(struct found_device));
     for (size_t i = 0; i < node.devices; i++)
@@ -650,6 +652,7 @@ struct id lab_submit(struct lab *lab, struct lab_job job)
     *spec = (struct workload_spec){
         .project = str_of(job.project),
         .image = STR("debian-12"),
+        .topology = job.topology,
         .count = or_unset(job.count),
         .gpu_milli = or_unset(job.gpu_milli),
         .gpu_memory_mib = or_unset(job.gpu_memory_mib),

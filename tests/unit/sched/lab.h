@@ -89,6 +89,7 @@ struct lab_node {
     int64_t memory_mib; /* of one device; 0: 80 GiB */
     int64_t cpu_milli;  /* 0: 64 cores */
     int64_t node_memory_mib;
+    const char *rack, *block; /* NULL: not known */
 };
 struct lab_agent *lab_add_node(struct lab *lab, struct lab_node node);
 struct lab_agent *lab_agent_of(struct lab *lab, const char *node);
@@ -105,6 +106,7 @@ struct lab_job {
     struct id after;
     enum dependency_when when;
     struct actor actor;
+    struct topology_spec topology;
 };
 /* The id of the new workload or array; none when it was refused. */
 struct id lab_submit(struct lab *lab, struct lab_job job);

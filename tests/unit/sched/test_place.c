@@ -1,7 +1,8 @@
 /*
  * Placement against brute force: on small random clusters, with parts of devices taken by several
  * tenants, a gang starts exactly if some way to place all its members exists, whatever the
- * policy; and what is chosen takes no more than there is (lab_check).
+ * policy; within one rack or one node where that is required, and where it is preferred and can be
+ * had. What is chosen takes no more than there is (lab_check).
  */
 #include <string.h>
 
@@ -9,9 +10,9 @@
 #include "unit/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { WORLDS = 60 };
+enum { WORLDS = 30 };
 #else
-enum { WORLDS = 600 };
+enum { WORLDS = 150 };
 #endif
 enum { NODES_MAX = 3, DEVICES_MAX = 4, MEMBERS_MOST = 6 };
 
@@ -32,6 +33,7 @@ struct box {
 struct puzzle {
     struct box boxes[NODES_MAX];
     size_t box_count;
+    unsigned allowed; /* boxes, a bit each */
     const struct request *request;
     const struct project *tenant;
 };
@@ -139,12 +141,73 @@ static bool solve(struct puzzle *puzzle, size_t members, unsigned from)
         struct box *box = &puzzle->boxes[place >> DEVICES_MAX];
         unsigned devices = place & ((1u << DEVICES_MAX) - 1);
         struct box before = *box;
-        if (devices >> box->gpu_count != 0 || bits_of(devices) != devices_of(puzzle->request) ||
+        if ((puzzle->allowed >> (place >> DEVICES_MAX) & 1) == 0 ||
+            devices >> box->gpu_count != 0 || bits_of(devices) != devices_of(puzzle->request) ||
             !box_take(puzzle, box, devices))
             continue;
         if (solve(puzzle, members - 1, place))
             return true;
         *box = before;
+    }
+    return false;
+}
+
+/* Nodes 0 and 1 are a rack, node 2 has no label. */
+static const unsigned racks[] = { 3, 4 };
+static const unsigned single[] = { 1, 2, 4 };
+static const unsigned block[] = { 7 };
+static const unsigned anywhere[] = { 7 };
+
+struct sets {
+    const unsigned *items;
+    size_t count;
+};
+
+static struct sets sets_of(enum topology topology)
+{
+    switch (topology) {
+    case TOPOLOGY_NODE:
+        return (struct sets){ single, COUNT_OF(single) };
+    case TOPOLOGY_RACK:
+        return (struct sets){ racks, COUNT_OF(racks) };
+    case TOPOLOGY_BLOCK:
+        return (struct sets){ block, COUNT_OF(block) };
+    case TOPOLOGY_NONE:
+    case TOPOLOGY_COUNT:
+        break;
+    }
+    return (struct sets){ anywhere, COUNT_OF(anywhere) };
+}
+
+static bool is_solvable(const struct puzzle *puzzle, size_t members, enum topology topology)
+{
+    struct sets sets = sets_of(topology);
+    for (size_t i = 0; i < sets.count; i++) {
+        struct puzzle copy = *puzzle;
+        copy.allowed = sets.items[i];
+        if (solve(&copy, members, 0))
+            return true;
+    }
+    return false;
+}
+
+/* Which nodes it was given: a bit each. */
+static unsigned nodes_used(const struct lab *lab, const struct workload *w)
+{
+    unsigned used = 0;
+    unsigned at = 0;
+    for (const struct node *n = lab->state->first_node; n != NULL; n = n->next, at++)
+        for (const struct allocation *a = n->first_allocation; a != NULL; a = a->next_on_node)
+            used |= a->workload == w ? 1u << at : 0;
+    return used;
+}
+
+static bool is_within(unsigned used, enum topology topology)
+{
+    struct sets sets = sets_of(topology);
+    for (size_t i = 0; i < sets.count; i++) {
+        if ((used & ~sets.items[i]) == 0)
+            return true;
     }
     return false;
 }
@@ -186,7 +249,8 @@ static void make_world(struct lab *lab, uint64_t *random)
                                         .devices = 1 + test_below(random, DEVICES_MAX),
                                         .memory_mib = test_below(random, 4) == 0 ? 24576 : 46068,
                                         .cpu_milli = 4000 * (1 + (int64_t)test_below(random, 3)),
-                                        .node_memory_mib = 8192 });
+                                        .node_memory_mib = 8192,
+                                        .rack = i < 2 ? "r1" : NULL });
     lab_project(lab, "amber", (struct lab_quota){ 0 });
     lab_project(lab, "birch", (struct lab_quota){ 0 });
 }
@@ -210,16 +274,32 @@ static bool try_gang(struct lab *lab, uint64_t *random)
     struct lab_job job = any_job(random, test_below(random, 2) == 0 ? "amber" : "birch");
     struct puzzle puzzle;
     job.members = 1 + (int64_t)test_below(random, MEMBERS_MOST);
+    if (test_below(random, 2) == 0)
+        job.topology.required = (enum topology)test_below(random, TOPOLOGY_COUNT);
+    else
+        job.topology.preferred = (enum topology)test_below(random, TOPOLOGY_COUNT);
     puzzle_read(&puzzle, lab);
     struct id id = lab_submit(lab, job);
     if (id_is_none(id))
         return false; /* more than the largest node has */
     const struct workload *w = state_workload(lab->state, id);
-    puzzle.request = &w->r.request;
+    struct request request = w->r.request;
+    puzzle.request = &request;
     puzzle.tenant = w->project->tenant;
     bool is_placed = w->r.state != WL_QUEUED;
+    size_t members = (size_t)job.members;
     CHECK("it starts if and only if there is a way",
-          is_placed == solve(&puzzle, (size_t)job.members, 0));
+          is_placed == is_solvable(&puzzle, members, job.topology.required));
+    unsigned used = nodes_used(lab, w);
+    CHECK("as close together as required", is_within(used, job.topology.required));
+    bool is_closest = is_within(used, job.topology.preferred);
+    CHECK("as close together as preferred",
+          !is_placed || is_closest == is_solvable(&puzzle, members, job.topology.preferred));
+    bool has_topology = job.topology.required != TOPOLOGY_NONE && members > 1;
+    if (!is_placed)
+        CHECK("the cause says whether it is the topology",
+              (lab_why(lab, id).cause == CAUSE_WAITING_FOR_TOPOLOGY) ==
+                  (has_topology && is_solvable(&puzzle, members, TOPOLOGY_NONE)));
     (void)lab_act(lab, CMD_WORKLOAD_CANCEL, id);
     lab_run(lab, 5);
     return is_placed;
@@ -288,6 +368,34 @@ static void many_devices_are_all_used(void **state)
     CHECK("and no more", lab_is(&lab, none, WL_QUEUED));
 }
 
+/* Devices in two racks: the cause and its numbers; and what is refused at once. */
+static void a_wait_says_that_it_is_the_topology(void **state)
+{
+    AUTO(lab) struct lab lab;
+    (void)state;
+    lab_init(&lab);
+    lab_add_node(
+        &lab, (struct lab_node){ .name = "n0", .class_name = "h100", .devices = 4, .rack = "r0" });
+    lab_add_node(
+        &lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 4, .rack = "r1" });
+    lab_project(&lab, "amber", (struct lab_quota){ 0 });
+    struct lab_job job = { "amber", .gpu_milli = 2000, .members = 3 };
+    job.topology.required = TOPOLOGY_RACK;
+    struct explanation why = lab_why(&lab, lab_submit(&lab, job));
+    CHECK("the cause", why.cause == CAUSE_WAITING_FOR_TOPOLOGY);
+    CHECK("the numbers",
+          str_is(why.text, "needs 3 members of 2 h100 within one rack; at most 2 fit in one now,"
+                           " though all fit on several; at most 2 fit even when all usable nodes"
+                           " are empty"));
+    job.members = 2;
+    CHECK("that fits", !lab_is(&lab, lab_submit(&lab, job), WL_QUEUED));
+    job.topology.preferred = TOPOLOGY_BLOCK;
+    CHECK("what is preferred is closer",
+          id_is_none(lab_submit(&lab, job)) && strcmp(lab.e.field, "topology.preferred") == 0);
+    job.topology.preferred = TOPOLOGY_NODE;
+    CHECK("it is", !id_is_none(lab_submit(&lab, job)));
+}
+
 /* The controller learns from what is submitted; after a restart it knows the same. */
 static void a_restart_forgets_nothing(void **state)
 {
@@ -318,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_gang_starts_if_there_is_a_way),
         cmocka_unit_test(policies_do_what_they_say),
         cmocka_unit_test(many_devices_are_all_used),
+        cmocka_unit_test(a_wait_says_that_it_is_the_topology),
         cmocka_unit_test(a_restart_forgets_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

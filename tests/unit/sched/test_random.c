@@ -46,6 +46,9 @@ static void make_world(struct history *h)
                                              .class_name = i < 4 ? "h100" : "l40s",
                                              .devices = i % 2 == 0 ? 4 : 2,
                                              .memory_mib = i < 4 ? 81920 : 46068,
+                                             .rack = i == 3  ? NULL
+                                                     : i < 2 ? "r1"
+                                                             : "r2",
                                              .cpu_milli = 8000 });
     /* What is never lent to siblings may cost a claimant of the same tenant its claim. */
     int64_t lends = h->has_faults ? 2000 : 0;
@@ -86,6 +89,10 @@ static void submit(struct history *h)
     }
     if (one_in(h, 3))
         job.members = 1 + (int64_t)below(h, 5);
+    if (one_in(h, 4))
+        job.topology.required = (enum topology)(1 + below(h, TOPOLOGY_COUNT - 1));
+    else if (one_in(h, 4))
+        job.topology.preferred = (enum topology)(1 + below(h, TOPOLOGY_COUNT - 1));
     if (one_in(h, 5))
         job.count = 2 + (int64_t)below(h, 3);
     if (one_in(h, 3))
