@@ -11,6 +11,16 @@ static bool is_waiting(const struct workload *workload)
     return workload->r.state == WL_QUEUED || workload->r.state == WL_PROVISIONING;
 }
 
+/* The wall clock's time of a start that was promised; 0: none was. */
+static struct wall promised_start(const struct call *c, const struct workload *workload)
+{
+    struct mono at = sched_promised(c->context->sched, workload);
+    struct wall none = { 0 };
+    if (at.ns == INT64_MAX)
+        return none;
+    return (struct wall){ c->context->wall.ns + (at.ns - c->context->now.ns) };
+}
+
 static void fill(const struct call *c, const struct workload *workload, enum view_depth depth,
                  struct workload_view *view)
 {
@@ -25,6 +35,8 @@ static void fill(const struct call *c, const struct workload *workload, enum vie
     workload_view_fill(view, call_state(c), workload, has_reason ? &reason : NULL, depth,
                        call_arena(c));
     workload_view_fill_times(view, &workload->r, c->context->now);
+    if (has_reason)
+        view->promised_start_at = promised_start(c, workload);
 }
 
 /* Not in lists: it takes a look at every node of the workload. */
@@ -287,6 +299,7 @@ enum err explain_workload(struct call *c, struct error *e)
         view.cause = why.cause;
         view.detail = why.text;
         view.position = why.position;
+        view.promised_start_at = promised_start(c, workload);
         if (mono_before(c->context->now, why.not_before))
             view.waits_s = (why.not_before.ns - c->context->now.ns + NS_PER_S - 1) / NS_PER_S;
     }

@@ -95,11 +95,12 @@ static const struct cli_column workload_columns[] = {
     { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_CAUSE },
     { "GPUS", "request", COLUMN_GPUS }, { "MEMBERS", "members", COLUMN_TEXT },
     { "NODES", "nodes", COLUMN_LIST }, { "QUEUED", "queued_s", COLUMN_SECONDS },
-    { "RUNNING", "running_s", COLUMN_SECONDS },
+    { "RUNNING", "running_s", COLUMN_SECONDS }, { "STARTS_BY", "promised_start_at", COLUMN_TIME },
 };
 static const struct cli_column explain_columns[] = {
     { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_TEXT },
     { "DETAIL", "detail", COLUMN_TEXT }, { "POSITION", "position", COLUMN_TEXT },
+    { "STARTS_BY", "promised_start_at", COLUMN_TIME },
 };
 static const struct cli_column allocation_columns[] = {
     { "ID", "id", COLUMN_TEXT }, { "WORKLOAD", "workload", COLUMN_TEXT },
@@ -346,6 +347,8 @@ static const struct cli_option settings_options[] = {
     SPAN("backoff-max", 0, "backoff_max_s", "and at most this"),
     SPAN("ended-keep", 0, "ended_keep_s", "that ended work stays in memory"),
     NUMBER("ended-keep-count", 0, "ended_keep_count", "and at most so many"),
+    SPAN("default-time-limit", 0, "default_time_limit_s", "that work without a time limit is planned with"),
+    SPAN("starvation-after", 0, "starvation_after_s", "of waiting, until others leave a place"),
     MIB("device-reserve", 0, "device_reserve_mib", "memory of a device that no fraction gets"),
     TEXT("reclaim-to", 0, "reclaim_to", "WHAT", "quota or fair_share"),
     TEXT("placement", 0, "placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),

@@ -50,6 +50,8 @@ static const struct setting settings[] = {
     SETTING(backoff_max_s, 0, DAY_S),
     SETTING(ended_keep_s, 0, YEAR_S),
     SETTING(ended_keep_count, 0, 10000000),
+    SETTING(default_time_limit_s, 0, YEAR_S),
+    SETTING(starvation_after_s, 1, YEAR_S),
 };
 /* clang-format on */
 

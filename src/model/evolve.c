@@ -25,6 +25,8 @@ static void evolve_settings_changed(struct state *state, const struct event *eve
                                     enum history from)
 {
     state->settings = event->settings;
+    if (state->settings.starvation_after_s == 0)
+        state->settings.starvation_after_s = STARVATION_AFTER_S;
     state->settings.version = version_of(event, from, event->settings.version);
 }
 

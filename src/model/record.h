@@ -166,6 +166,9 @@ struct project_record {
     uint64_t feed_sequence;  /* tenants, in snapshots only: project.last_sequence of state.h */
 };
 
+/* What is 0 in settings that an older program stored. */
+enum { STARVATION_AFTER_S = 14400 };
+
 struct settings_record {
     int64_t grace_s;                /* 60 */
     int64_t kill_confirm_s;         /* 30 */
@@ -180,6 +183,8 @@ struct settings_record {
     int64_t backoff_max_s;          /* 3600 */
     int64_t ended_keep_s;           /* 3600: how long an ended workload stays in memory */
     int64_t ended_keep_count;       /* 10000: and how many at most */
+    int64_t default_time_limit_s;   /* 0, none: what work without a time limit is planned with */
+    int64_t starvation_after_s;     /* 14400: what no start can be promised to waits no longer */
     enum reclaim_to reclaim_to;
     enum placement placement;
     uint64_t version;

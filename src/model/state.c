@@ -16,6 +16,8 @@ static const struct settings_record default_settings = {
     .backoff_max_s = 3600,
     .ended_keep_s = 3600,
     .ended_keep_count = 10000,
+    .default_time_limit_s = 0,
+    .starvation_after_s = STARVATION_AFTER_S,
     .reclaim_to = RECLAIM_TO_QUOTA,
     .placement = PLACE_ADAPTIVE,
 };

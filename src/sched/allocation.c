@@ -39,6 +39,7 @@ void work_refresh(struct sched *sched, struct swork *work)
     bool is_on = r->state == WL_STARTING || r->state == WL_RUNNING;
     bool is_active = is_on && r->preemptible == PREEMPTIBLE_ALWAYS && work->charged > 0;
     work->is_leaving = r->state == WL_STOPPING;
+    promise_note_end(sched, work);
     if (is_active == work->is_active)
         return;
     work->is_active = is_active;

@@ -66,11 +66,8 @@ static void use_move(struct attempt *attempt, enum use_kind kind, int64_t sign)
         use_add(attempt->sched, ask->project, ask->class_number, USE_FIXED, sign * ask->charge);
 }
 
-bool attempt_start(struct attempt *attempt)
+void attempt_start_at(struct attempt *attempt, struct plan_member *members)
 {
-    struct plan_member *members = place_all(attempt->sched, &attempt->fitting, attempt->arena);
-    if (members == NULL)
-        return false;
     struct plan_entry *entry = plan_add(attempt->plan, attempt->arena);
     *entry = (struct plan_entry){ .action = PLAN_START,
                                   .workload = attempt->work->workload,
@@ -80,6 +77,15 @@ bool attempt_start(struct attempt *attempt)
     move_members(attempt, members, BOOK);
     pin_volumes(attempt, members);
     use_move(attempt, USE_CHARGED, 1);
+    promise_spoil(attempt->sched);
+}
+
+bool attempt_start(struct attempt *attempt)
+{
+    struct plan_member *members = place_all(attempt->sched, &attempt->fitting, attempt->arena);
+    if (members == NULL)
+        return false;
+    attempt_start_at(attempt, members);
     return true;
 }
 
@@ -87,6 +93,7 @@ void attempt_hold(struct attempt *attempt, const struct plan_member *members)
 {
     move_members(attempt, members, BOOK);
     use_move(attempt, USE_CLAIMED, 1);
+    promise_spoil(attempt->sched);
 }
 
 void attempt_release(struct attempt *attempt, const struct plan_member *members)

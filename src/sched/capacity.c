@@ -51,6 +51,7 @@ static void node_count_in(struct sched *sched, struct snode *node, int sign)
     cores->capacity_milli += sign * node->cpu_milli;
     cores->free_milli += sign * MAX_OF(node->cpu_free, INT64_C(0));
     cores->is_fair = cores->is_fair && sched->is_shadow;
+    cores->promise.is_fresh = cores->promise.is_fresh && sched->is_shadow;
     for (size_t i = 0; i < node->part_count; i++) {
         const struct spart *part = &node->parts[i];
         struct sclass *class = &sched->classes[part->class_number];
@@ -67,6 +68,7 @@ static void node_count_in(struct sched *sched, struct snode *node, int sign)
         class->capacity_milli += sign * 1000;
         class->free_milli += sign * device_open_milli(device);
         class->is_fair = class->is_fair && sched->is_shadow;
+        class->promise.is_fresh = class->promise.is_fresh && sched->is_shadow;
     }
 }
 

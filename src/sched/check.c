@@ -163,7 +163,9 @@ static bool same_works(const struct sched *kept, const struct sched *built, stru
             differs(e, "victims of a workload", a->victims, b->victims) ||
             differs(e, "workload can be evicted", a->is_active, b->is_active) ||
             differs(e, "workload is leaving", a->is_leaving, b->is_leaving) ||
-            differs(e, "workload has a deadline", a->has_due, b->has_due))
+            differs(e, "workload has a deadline", a->has_due, b->has_due) ||
+            differs(e, "workload declared an end", a->has_end, b->has_end) ||
+            (a->has_end && differs(e, "declared end", (size_t)a->end.major, (size_t)b->end.major)))
             return false;
         /* What a finished eviction left for its claimant is remembered, not derived. */
         if (b->is_claimant && !a->is_claimant) {
@@ -176,6 +178,7 @@ static bool same_works(const struct sched *kept, const struct sched *built, stru
            !differs(e, "awaited workloads", kept->awaited.count, built->awaited.count) &&
            !differs(e, "allocations being stopped", kept->stopping.count, built->stopping.count) &&
            !differs(e, "deadlines", kept->due.count, built->due.count) &&
+           !differs(e, "declared ends", kept->ends.count, built->ends.count) &&
            !differs(e, "ended workloads", kept->forgettable.count, built->forgettable.count);
 }
 
@@ -186,7 +189,8 @@ bool sched_check(const struct sched *sched, struct error *e)
     queue_promote(built, sched->now);
     bool is_same = !differs(e, "classes", sched->class_count, built->class_count) &&
                    same_projects(sched, built, e) && same_capacity(sched, built, e) &&
-                   same_works(sched, built, e) && index_check(sched, built, e);
+                   same_works(sched, built, e) && index_check(sched, built, e) &&
+                   promise_check(sched, built, e);
     sched_free(built);
     return is_same;
 }

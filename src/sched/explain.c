@@ -265,19 +265,19 @@ static void say_capacity(struct explaining *x, const struct fitting *fitting)
                          lack_of_class(x, fitting, &room), never, closed(x, fitting)));
 }
 
-/* Whether an earlier group of the project holds the class back from this one. */
-static const struct workload *holder(const struct swork *work, int64_t class_number)
+/* Whose promised start keeps it from starting. Of another tenant nothing is told but that. */
+static void say_kept(struct explaining *x, const struct swork *work, int64_t class_number)
 {
-    for (const struct skip_node *n = skip_first(&work->project->groups);
-         n != NULL && skip_compare(n->key, work->key) < 0; n = skip_next(n)) {
-        const struct sgroup *group = n->item;
-        bool is_of_class = group->request.class_count == 0;
-        for (size_t i = 0; i < group->request.class_count; i++)
-            is_of_class |= group->request.class_numbers[i] == class_number;
-        if (group != work->group && group->verdict == VERDICT_PLACE && group->holds && is_of_class)
-            return ((const struct swork *)skip_first(&group->queue)->item)->workload;
-    }
-    return NULL;
+    const struct swork *first = x->sched->classes[class_number].promise.work;
+    const char *whose = "work that comes before it";
+    char text[ID_TEXT_MAX];
+    if (first != NULL && first->workload->project->tenant == work->workload->project->tenant)
+        whose = id_text(ID_WORKLOAD, first->workload->r.id, text);
+    say(x, CAUSE_WAITING_FOR_CAPACITY,
+        arena_format(x->arena,
+                     "would fit, but run into the promised start of %s; a time limit that ends "
+                     "before that would let it start",
+                     whose));
 }
 
 /* The first class it may use speaks for all: what it would wait for there. */
@@ -303,15 +303,10 @@ static void explain_queued(struct explaining *x, const struct swork *work)
         }
         struct fitting fitting;
         fitting_init(sched, x->workload, class_number, &fitting);
-        const struct workload *before = holder(work, class_number);
-        char text[ID_TEXT_MAX];
-        if (before == NULL || !place_fits(sched, &fitting))
-            say_capacity(x, &fitting);
+        if (work->group->verdict == VERDICT_KEPT && place_fits(sched, &fitting))
+            say_kept(x, work, class_number);
         else
-            say(x, CAUSE_WAITING_FOR_CAPACITY,
-                arena_format(x->arena, "would fit, but %s of the same project waits for %s first",
-                             id_text(ID_WORKLOAD, before->r.id, text),
-                             class_name(x, class_number)));
+            say_capacity(x, &fitting);
         return;
     }
     if (refusal.why != ADMIT_OK)
@@ -377,6 +372,7 @@ void sched_explain(const struct sched *sched, const struct workload *workload, s
         break;
     case WORK_QUEUED:
         out->position = position_of(work);
+        out->is_kept = work->group->is_kept;
         if (work->is_claimant && work->victims > 0)
             explain_claimant(&x, work);
         else

@@ -40,8 +40,10 @@ static void fair_set(struct sched *sched, int64_t *fair, int64_t class_number, i
     if (*fair == share)
         return;
     *fair = share;
-    if (sched->state->settings.reclaim_to == RECLAIM_TO_FAIR_SHARE)
-        sched->classes[class_number].evictable = ++sched->clock;
+    if (sched->state->settings.reclaim_to != RECLAIM_TO_FAIR_SHARE)
+        return;
+    sched->classes[class_number].evictable = ++sched->clock;
+    sched->classes[class_number].promise.is_fresh = false;
 }
 
 static void divide(struct sched *sched, struct sproject *parent, int64_t class_number,

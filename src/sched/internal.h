@@ -16,6 +16,16 @@
 
 /* ---- capacity ------------------------------------------------------------------------------ */
 
+/* What the first workload without a place in a class was promised: promise.c. */
+struct spromise {
+    struct swork *work;  /* NULL: nobody is blocked there */
+    struct mono at;      /* when it will fit; INT64_MAX: not known */
+    int64_t spare_milli; /* of the class beside it then; UNBOUNDED: not known */
+    bool is_starving;    /* not known, and it has waited too long */
+    struct mono as_of;   /* when that was computed */
+    bool is_fresh;       /* computed from the present use and capacity */
+};
+
 struct sclass {
     int64_t capacity_milli;                     /* of usable devices (or cores) on usable nodes */
     int64_t free_milli;                         /* of these, what nothing occupies */
@@ -24,6 +34,7 @@ struct sclass {
     uint64_t evictable;  /* sched.clock when something of it last became evictable */
     bool is_fair;        /* fair shares are of the present use, demand and capacity */
     size_t active_count; /* charged preemptible workloads */
+    struct spromise promise;
 };
 
 struct sdevice {
@@ -141,6 +152,7 @@ struct sproject {
     struct skip_list groups; /* by the key of each group's first workload */
     struct str_map shapes;   /* shape bytes -> group */
     size_t *wants;           /* by class number: groups that ask for it */
+    uint64_t *blocked;       /* by class number: the last pass in which work of it had no place */
     uint64_t touched;        /* sched.clock when its queue last changed */
     uint64_t swept;          /* sched.clock when all its groups were last looked at */
     size_t depth;
@@ -152,7 +164,6 @@ struct sproject {
     struct sgroup *advanced;  /* groups with a start in this pass, by their next workload */
     struct sgroup *own;       /* its next candidate */
     struct sgroup *candidate; /* of the whole subtree */
-    uint8_t *held;            /* by class: enum held */
     int64_t *refused;         /* by class: so much or more is not admitted, and reclaims nothing */
 };
 
@@ -160,17 +171,17 @@ struct sproject {
 
 /* Work of one project that asks for the same: when one of it cannot start, none of it can. */
 struct shape {
-    int64_t numbers[11 + REQUEST_CLASSES_MAX];
+    int64_t numbers[12 + REQUEST_CLASSES_MAX];
     struct id volumes[MOUNTS_MAX];
 };
 
 enum verdict {
     VERDICT_NONE,
     VERDICT_STARTED,
-    VERDICT_CLAIMED,   /* victims are being evicted for it */
-    VERDICT_QUOTA,     /* limits, quota or what is never lent */
-    VERDICT_PLACE,     /* admitted, but no place */
-    VERDICT_HELD_BACK, /* behind earlier work of its project */
+    VERDICT_CLAIMED, /* victims are being evicted for it */
+    VERDICT_QUOTA,   /* limits, quota or what is never lent */
+    VERDICT_KEPT,    /* there is room, kept for a promised start that it would delay */
+    VERDICT_PLACE,   /* admitted, but no place, in at least one class */
 };
 
 struct sgroup {
@@ -183,7 +194,7 @@ struct sgroup {
     struct skip_key key;    /* of the first of them: where it is in project->groups */
     uint64_t checked;       /* sched.clock when it was last found blocked; 0: not yet */
     enum verdict verdict;   /* then */
-    bool is_partly_held;    /* then: in some class it was held back, and not looked at */
+    bool is_kept;           /* then: a promised start stood in the way, in some class */
     bool wants_victims;     /* more evictable work may help it */
     bool holds;             /* blocked, but would fit if the usable nodes were empty */
     struct mono retry_at;   /* when the protection of a victim ends; 0: no such */
@@ -219,6 +230,7 @@ struct swork {
     int64_t pending_class;
     int64_t pending_milli;
     struct skip_key due;
+    struct skip_key end; /* by when it declared to be gone */
     enum whereabouts where;
     /* Together, because there are millions of these. */
     bool is_dependent; /* registered with what it depends on */
@@ -227,6 +239,7 @@ struct swork {
     bool is_leaving;   /* is being stopped, or within a step: will be */
     bool is_active;    /* in the list of its project and class */
     bool has_due;
+    bool has_end;
 };
 
 /* Who waits for a workload or an array. */
@@ -269,11 +282,14 @@ struct sched {
     uint64_t claim_serial;
     struct skip_list stopping; /* allocations told to stop or being cleaned up after */
     struct skip_list due;
+    struct skip_list ends;        /* what runs and declared an end, by it */
     struct skip_list forgettable; /* ended work by the end of its time in memory */
 
     uint64_t pass;
-    struct mono retry_at; /* earliest end of a protection that matters; 0: none */
-    bool is_unsettled;    /* some claim lacked progress: it may have some once shares are new */
+    struct mono retry_at;  /* earliest end of a protection that matters; 0: none */
+    bool is_unsettled;     /* some claim lacked progress: it may have some once shares are new */
+    bool is_promise_moved; /* in this step, in a way that lets others start */
+    size_t takeovers;      /* of promises, since the last event */
 
     struct sdomain *domains[DOMAIN_KINDS]; /* all racks, all blocks */
     struct id_map domain_of[DOMAIN_KINDS]; /* by key */
@@ -451,6 +467,13 @@ struct sdevice *index_device(const struct sched *sched, const struct fitting *fi
  * own project. */
 enum evict_way { EVICT_BORROWED, EVICT_LESS_URGENT };
 
+/* Where a claimant will run, to be remembered beyond the step. */
+struct held_claim {
+    struct swork *work;
+    const struct plan_member *members;
+    struct held_claim *next;
+};
+
 /* attempt.c: one workload in one class, within a step. */
 struct attempt {
     struct sched *sched;
@@ -460,22 +483,75 @@ struct attempt {
     struct mono now;
     struct arena *arena;
     struct plan *plan;
+    struct held_claim **claims; /* found in this step, newest first */
     enum evict_way way;
     bool takes_straddlers; /* also whose project then ends below its quota: see reclaim.c */
     struct mono retry_at;  /* when the protection of a victim ends; 0: none stood in the way */
     bool lacks_progress;   /* victims were found, but nobody would be better off */
+    bool is_kept;          /* it could have evicted, but a promised start stood in the way */
     struct plan_member *members; /* where it was held to run, by reclaim() and reclaim_hold() */
 };
 void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_number);
 bool attempt_start(struct attempt *attempt); /* on what is free now */
+/* The same on a place that was found before. */
+void attempt_start_at(struct attempt *attempt, struct plan_member *members);
 /* Holds room for it, some of which is not free yet; and gives it back. */
 void attempt_hold(struct attempt *attempt, const struct plan_member *members);
 void attempt_release(struct attempt *attempt, const struct plan_member *members);
 struct plan_entry *plan_add(struct plan *plan, struct arena *arena);
 
+/* order.c */
+/* Section 4 of the rules: share, quota, priority, how much of its share is used, age. */
+struct rank {
+    bool is_in_share; /* with the next workload counted */
+    bool is_in_quota;
+    int64_t priority;
+    int64_t total; /* what it would have then */
+    int64_t fair;
+    uint64_t order;
+};
+enum rank_of { SUBTREE, OWN_QUEUE };
+/* Of a project, or of its own queue against its children, when it offers that group. */
+struct rank order_rank(const struct sched *sched, const struct sproject *project,
+                       const struct sgroup *group, enum rank_of side);
+bool order_before(const struct rank *a, const struct rank *b);
+struct ask order_ask(const struct sched *sched, const struct sgroup *group, int64_t class_number);
+/* In this pass, something of the project or of one below it has no place in the class. */
+void order_note_blocked(struct sched *sched, struct sproject *project, int64_t class_number);
+/* Comes before work that has a promise in the class, for a reason that backfilled work does not
+ * change: its place in the queue of the project, or share, quota and priority of the projects. */
+bool order_is_ahead(const struct sched *sched, const struct swork *work, const struct swork *of,
+                    int64_t class_number);
+const struct sproject *common_ancestor(const struct sproject *a, const struct sproject *b);
+/* The ancestor right below `common`. */
+struct sproject *side_below(struct sproject *project, const struct sproject *common);
+
+/* promise.c */
+void promise_note_end(struct sched *sched, struct swork *work); /* what runs, ends or is new */
+void promise_drop(struct sched *sched, struct swork *work);     /* it waits no more */
+/* There is none in the class, or one of work that comes later. */
+bool promise_may_take_over(const struct sched *sched, const struct swork *work,
+                           int64_t class_number);
+/* In a class of which it is the first without a place. */
+void promise_give(struct attempt *attempt);
+/* May it run there? False: a start that was promised would be later. */
+bool promise_allows(struct attempt *attempt, const struct plan_member *members);
+/* A place that keeps all promises, or NULL. `is_room`: there is one that does not. */
+struct plan_member *promise_place(struct attempt *attempt, bool *is_room);
+void promise_spoil(struct sched *sched);           /* something started in this step */
+void promise_refresh_all(struct attempt *attempt); /* `attempt` gives only the step */
+/* Whether the kept promises equal those computed anew. */
+bool promise_check(const struct sched *kept, struct sched *built, struct error *e);
+
 /* reclaim.c */
+bool reclaim_would_fit(const struct attempt *attempt); /* once what is being stopped is gone */
+/* Whether evictions could make it fit; nothing is done. */
+bool reclaim_could(struct attempt *attempt);
+struct mono allocation_began(const struct sallocation *a);
 /* Is it inside a guarantee, at any level? */
 bool reclaim_is_entitled(const struct attempt *attempt);
+/* Whether it may evict anything at all, whoever that is: costs nothing, and false is certain. */
+bool reclaim_is_thinkable(const struct attempt *attempt);
 /* Is there anybody to evict that way? */
 bool reclaim_may_help(const struct attempt *attempt);
 /* Evicts what it takes, if that suffices, and holds the room; false: nothing was done. */

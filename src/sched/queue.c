@@ -31,7 +31,7 @@ static struct shape shape_of(const struct workload_record *r)
     const int64_t numbers[] = {
         q->gpu_milli,  q->gpu_memory_mib,       q->devices, q->share_milli, q->cpu_milli,
         q->memory_mib, (int64_t)q->class_count, r->members, r->preemptible, q->required,
-        q->preferred
+        q->preferred,  r->time_limit_s
     };
     static_assert(COUNT_OF(numbers) + REQUEST_CLASSES_MAX == COUNT_OF(shape.numbers),
                   "a shape has all amounts and all classes");
@@ -318,6 +318,7 @@ static void queue_enter(struct sched *sched, struct swork *work)
 static void queue_leave(struct sched *sched, struct swork *work)
 {
     queue_claim_end(sched, work);
+    promise_drop(sched, work);
     switch (work->where) {
     case WORK_QUEUED:
         group_remove(sched, work);
@@ -357,6 +358,7 @@ void queue_claim(struct sched *sched, struct swork *work, struct mono since)
     if (work->is_claimant || work->where != WORK_QUEUED)
         return;
     work->is_claimant = true;
+    promise_drop(sched, work); /* it has something better */
     work->claim_key = (struct skip_key){ .major = since.ns,
                                          .minor = ++sched->claim_serial,
                                          .tie = work->workload->r.submitted_sequence };

@@ -27,6 +27,7 @@ void quota_add_project(struct sched *sched, struct project *project)
     added->uses = mem_new(sched->class_count, sizeof(*added->uses));
     added->active = mem_new(sched->class_count, sizeof(*added->active));
     added->wants = mem_new(sched->class_count, sizeof(*added->wants));
+    added->blocked = mem_new(sched->class_count, sizeof(*added->blocked));
     added->prev_sibling = parent->last_child;
     if (parent->last_child != NULL)
         parent->last_child->next_sibling = added;
@@ -66,6 +67,7 @@ void quota_remove_project(struct sched *sched, struct id id)
     mem_free(project->uses);
     mem_free(project->active);
     mem_free(project->wants);
+    mem_free(project->blocked);
     str_map_done(&project->shapes);
     pool_free(&sched->pool, project, sizeof(*project));
 }
@@ -110,6 +112,7 @@ void quota_refresh(struct sched *sched)
 {
     for (size_t c = 0; c < sched->class_count; c++) {
         sched->classes[c].is_fair = false;
+        sched->classes[c].promise.is_fresh = false;
         sched->root.uses[c].own_quota = 0;
         sched->root.uses[c].unmet_below = 0;
     }
@@ -152,6 +155,7 @@ void use_add(struct sched *sched, struct sproject *project, int64_t class_number
 {
     struct sclass *class = &sched->classes[class_number];
     class->is_fair = class->is_fair && sched->is_shadow; /* what a step does is not done yet */
+    class->promise.is_fresh = class->promise.is_fresh && (sched->is_shadow || kind == USE_PENDING);
     for (struct sproject *p = project; p != NULL; p = p->parent) {
         struct suse *use = &p->uses[class_number];
         touch(sched, use, sizeof(*use));

@@ -44,21 +44,10 @@ static int64_t own_staying(const struct suse *use)
     return use->own_charged - use->own_leaving;
 }
 
-static struct mono allocation_began(const struct sallocation *a)
+struct mono allocation_began(const struct sallocation *a)
 {
     const struct allocation_record *r = &a->allocation->r;
     return r->started.ns != 0 ? r->started : r->granted;
-}
-
-static const struct sproject *common_ancestor(const struct sproject *a, const struct sproject *b)
-{
-    while (a != b) {
-        if (a->depth >= b->depth)
-            a = a->parent;
-        else
-            b = b->parent;
-    }
-    return a;
 }
 
 /* What a side may have: its quota, or by `reclaim_to: fair_share` its share; work that is never
@@ -67,14 +56,6 @@ static int64_t bound_of(const struct attempt *attempt, int64_t quota, int64_t fa
 {
     bool to_share = attempt->sched->state->settings.reclaim_to == RECLAIM_TO_FAIR_SHARE;
     return to_share && !attempt->ask.is_fixed ? MAX_OF(quota, fair) : quota;
-}
-
-/* The ancestor right below `common`. */
-static struct sproject *side_below(struct sproject *project, const struct sproject *common)
-{
-    while (project->parent != common)
-        project = project->parent;
-    return project;
 }
 
 /* What the claimant's side has with it, and what is its own. Work directly in `common` counts
@@ -250,7 +231,7 @@ static void victims_reserve(const struct attempt *attempt, struct victims *victi
     victims->items = items;
 }
 
-static bool would_fit(const struct attempt *attempt)
+bool reclaim_would_fit(const struct attempt *attempt)
 {
     return quota_admits(attempt->sched, &attempt->ask, ADMIT_FUTURE, NULL) == ADMIT_OK &&
            place_fits(attempt->sched, &attempt->fitting);
@@ -372,7 +353,7 @@ static bool gather(struct attempt *attempt, int64_t class_number, struct victims
             continue;
         move_victim(attempt->sched, victim, TAKE_OUT);
         victims->items[victims->count++] = victim;
-        if (would_fit(attempt))
+        if (reclaim_would_fit(attempt))
             return true;
     }
     return false;
@@ -433,7 +414,7 @@ static void prune(struct attempt *attempt, struct victims *victims)
         size_t depth = parting_of(attempt, victim);
         move_victim(sched, victim, PUT_BACK);
         partings.at[depth]--;
-        if (would_fit(attempt) && is_still_inside(attempt, &partings)) {
+        if (reclaim_would_fit(attempt) && is_still_inside(attempt, &partings)) {
             victims->items[i] = NULL;
             continue;
         }
@@ -570,6 +551,18 @@ bool reclaim_is_entitled(const struct attempt *attempt)
     return is_inside;
 }
 
+bool reclaim_is_thinkable(const struct attempt *attempt)
+{
+    if (reclaim_is_entitled(attempt))
+        return true;
+    for (size_t c = 0; c < attempt->sched->class_count; c++) {
+        const struct skip_node *first = skip_first(&attempt->ask.project->active[c]);
+        if (first != NULL && is_less_urgent(attempt, first->item))
+            return true;
+    }
+    return false;
+}
+
 /* Work of its own project that is less urgent. */
 static bool has_less_urgent(const struct attempt *attempt, int64_t class_number)
 {
@@ -627,29 +620,53 @@ static bool gather_enough(struct attempt *attempt, struct victims *victims)
     return attempt->takes_straddlers && gather_all(attempt, victims);
 }
 
+/* Whom to evict, taken out already; false: it would not do, and who was taken out stays so. */
+static bool choose(struct attempt *attempt, struct victims *victims)
+{
+    if (!gather_enough(attempt, victims))
+        return false;
+    prune(attempt, victims);
+    attempt->lacks_progress = !makes_progress(attempt, victims);
+    return !attempt->lacks_progress;
+}
+
 bool reclaim(struct attempt *attempt)
 {
     struct sched *sched = attempt->sched;
     struct victims victims = { 0 };
+    promise_refresh_all(attempt); /* before anything is taken out */
     size_t mark = shadow_mark(sched);
     move_stopping(attempt, TAKE_OUT);
     /* What is being stopped already may be enough: then there is only to wait. */
-    bool is_enough = would_fit(attempt);
-    if (is_enough || !gather_enough(attempt, &victims)) {
+    bool is_enough = reclaim_would_fit(attempt);
+    if (is_enough || !choose(attempt, &victims)) {
         shadow_rollback(sched, mark);
-        return false;
-    }
-    prune(attempt, &victims);
-    if (!makes_progress(attempt, &victims)) {
-        shadow_rollback(sched, mark);
-        attempt->lacks_progress = true;
         return false;
     }
     attempt->members = place_all(sched, &attempt->fitting, attempt->arena);
     move_stopping(attempt, PUT_BACK);
+    attempt->is_kept = !promise_allows(attempt, attempt->members);
+    if (attempt->is_kept) {
+        shadow_rollback(sched, mark);
+        return false;
+    }
     evict(attempt, &victims);
     attempt_hold(attempt, attempt->members);
     return true;
+}
+
+bool reclaim_could(struct attempt *attempt)
+{
+    static const enum evict_way ways[] = { EVICT_BORROWED, EVICT_LESS_URGENT };
+    bool could = false;
+    for (size_t i = 0; i < COUNT_OF(ways) && !could; i++) {
+        size_t mark = shadow_mark(attempt->sched);
+        struct victims victims = { 0 };
+        attempt->way = ways[i];
+        could = reclaim_may_help(attempt) && choose(attempt, &victims);
+        shadow_rollback(attempt->sched, mark);
+    }
+    return could;
 }
 
 bool reclaim_hold(struct attempt *attempt)

@@ -29,6 +29,7 @@ static void sched_clear(struct sched *sched)
         mem_free(p->uses);
         mem_free(p->active);
         mem_free(p->wants);
+        mem_free(p->blocked);
         str_map_done(&p->shapes);
     }
     for (struct snode *n = sched->first_node; n != NULL; n = n->next)
@@ -116,6 +117,7 @@ static void note_workload(struct sched *sched, struct id id)
 void sched_note(struct sched *sched, const struct event *event)
 {
     queue_promote(sched, sched->state->now);
+    sched->takeovers = 0;
     switch (event->type) {
     case EV_CONTROLLER_STARTED:
         due_restart(sched);

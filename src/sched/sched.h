@@ -67,12 +67,17 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
 /* When time alone will let something start (back-off ends, a protection ends); INT64_MAX: never. */
 struct mono sched_wake_at(const struct sched *sched);
 
+/* When a waiting workload will start as far as is known: the promise to the first of its class;
+ * INT64_MAX: none was given. */
+struct mono sched_promised(const struct sched *sched, const struct workload *workload);
+
 /* Why a workload waits, with numbers; valid for any workload in memory. */
 struct explanation {
     enum cause cause;
     struct str text;  /* "needs 4 h100-80g on one node; 4 free, largest block 2" */
     int64_t position; /* in its queue, from 1; 0: not waiting */
     struct mono not_before;
+    bool is_kept; /* there is room, but the promised start of work before it needs it */
 };
 void sched_explain(const struct sched *sched, const struct workload *workload, struct mono now,
                    struct arena *arena, struct explanation *out);

@@ -7,9 +7,9 @@
  * parent the best offer of its children.
  *
  * A group that was found blocked is not looked at again until something it could use was freed. The
- * first workload of a project that is blocked for want of a place holds back later ones of the same
- * project in the same classes, so that small work cannot starve large work; work beyond the quota
- * never holds back work within it.
+ * first workload of a class that is blocked for want of a place is promised a start; what comes
+ * after it starts only where that promise still holds (promise.c), so that small work cannot starve
+ * large work.
  */
 #include <assert.h>
 #include <string.h>
@@ -23,20 +23,9 @@ struct pass {
     struct arena *arena;
     struct plan *plan;
     size_t budget;
-    bool was_held_back;         /* in some class: the last workload looked at */
     struct held_claim *claims;  /* found in this step, newest first */
     struct held_claim *waiting; /* claimants that only wait for use of their own to end */
 };
-
-/* Where a claimant will run, to be remembered beyond the step. */
-struct held_claim {
-    struct swork *work;
-    const struct plan_member *members;
-    struct held_claim *next;
-};
-
-/* What earlier blocked work of the project keeps of a class. */
-enum held { HELD_NOTHING, HELD_FROM_BORROWERS, HELD_FROM_ALL };
 
 /* ---- what there is to look at -------------------------------------------------------------- */
 
@@ -63,8 +52,6 @@ static bool is_clean(const struct pass *pass, const struct sgroup *group)
         return false;
     if (group->retry_at.ns != 0 && !mono_before(pass->now, group->retry_at))
         return false;
-    if (group->is_partly_held && group->project->touched > group->checked)
-        return false;
     size_t count = request_class_count(sched->state, &group->request);
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(sched->state, &group->request, i);
@@ -78,72 +65,16 @@ static bool is_clean(const struct pass *pass, const struct sgroup *group)
     return true;
 }
 
-static struct ask ask_of(const struct sched *sched, const struct sgroup *group,
-                         int64_t class_number)
-{
-    int64_t each = request_charge(sched->state, &group->request, class_number);
-    return (struct ask){ group->project, class_number, group->members * each, group->is_fixed };
-}
-
-/* Nothing more of the project can be within its quota: then borrowers are everybody. */
-static bool is_quota_used_up(const struct ask *ask)
-{
-    const struct suse *use = &ask->project->uses[ask->class_number];
-    return use->own_charged + use->own_claimed >= use->own_quota;
-}
-
-/* A group blocked for want of a place keeps the classes that admit it from later ones of its
- * project; where limits or quota refuse it by now, it keeps nothing from anybody. */
-static void hold_classes(const struct pass *pass, const struct sgroup *group)
-{
-    const struct sched *sched = pass->sched;
-    size_t count = request_class_count(sched->state, &group->request);
-    for (size_t i = 0; i < count; i++) {
-        int64_t class_number = request_class(sched->state, &group->request, i);
-        if (class_number < 0)
-            continue;
-        const struct ask ask = ask_of(sched, group, class_number);
-        if (quota_admits(sched, &ask, ADMIT_NOW, NULL) != ADMIT_OK)
-            continue;
-        uint8_t *held = &group->project->held[class_number];
-        bool is_from_all = quota_is_inside(&ask) || is_quota_used_up(&ask);
-        uint8_t wanted = is_from_all ? HELD_FROM_ALL : HELD_FROM_BORROWERS;
-        *held = MAX_OF(*held, wanted);
-    }
-}
-
-static bool is_held_back(const struct ask *ask)
-{
-    uint8_t held = ask->project->held[ask->class_number];
-    return held == HELD_FROM_ALL || (held == HELD_FROM_BORROWERS && !quota_is_inside(ask));
-}
-
-/* No group of the project can be looked at any more in this pass. */
-static bool is_all_held(const struct sched *sched, const struct sproject *project)
-{
-    for (size_t c = 0; c < sched->class_count; c++) {
-        if (project->wants[c] > 0 && project->held[c] != HELD_FROM_ALL)
-            return false;
-    }
-    return true;
-}
-
-/* In every class that it may use: then there is nothing to look at. */
-static bool is_held_back_everywhere(const struct sched *sched, const struct sgroup *group)
-{
-    size_t count = request_class_count(sched->state, &group->request);
-    for (size_t i = 0; i < count; i++) {
-        int64_t class_number = request_class(sched->state, &group->request, i);
-        if (class_number < 0)
-            continue;
-        const struct ask ask = ask_of(sched, group, class_number);
-        if (!is_held_back(&ask))
-            return false;
-    }
-    return true;
-}
-
 /* ---- the next of one project --------------------------------------------------------------- */
+
+static struct attempt attempt_of(struct pass *pass)
+{
+    return (struct attempt){ .sched = pass->sched,
+                             .now = pass->now,
+                             .arena = pass->arena,
+                             .plan = pass->plan,
+                             .claims = &pass->claims };
+}
 
 static void skip_booked(struct sgroup *group)
 {
@@ -164,6 +95,31 @@ static void advance_later(struct sgroup *group)
     *at = group;
 }
 
+/* Whole devices of which too few are free, nothing that it may evict, and no promise that it could
+ * get: then what was freed is of no use to it. Nearly all that waits is like that, mostly. */
+static bool is_hopeless(const struct pass *pass, const struct sgroup *group)
+{
+    struct sched *sched = pass->sched;
+    bool was_blocked = group->checked > sched->all_gained && group->verdict == VERDICT_PLACE;
+    bool is_time = group->retry_at.ns != 0 && !mono_before(pass->now, group->retry_at);
+    if (!was_blocked || is_time || request_kind(&group->request) != REQUEST_WHOLE)
+        return false;
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        const struct attempt attempt = { .sched = sched,
+                                         .work = group->cursor->item,
+                                         .ask = order_ask(sched, group, class_number) };
+        if (attempt.ask.charge <= sched->classes[class_number].free_milli ||
+            reclaim_is_thinkable(&attempt) ||
+            (group->holds && promise_may_take_over(sched, attempt.work, class_number)))
+            return false;
+    }
+    return true;
+}
+
 static void enter_pass(const struct pass *pass, struct sgroup *group)
 {
     group->pass = pass->sched->pass;
@@ -179,36 +135,45 @@ static bool is_refused_everywhere(const struct sched *sched, struct sgroup *grou
         int64_t class_number = request_class(sched->state, &group->request, i);
         if (class_number < 0)
             continue;
-        const struct ask ask = ask_of(sched, group, class_number);
+        const struct ask ask = order_ask(sched, group, class_number);
         if (ask.charge < group->project->refused[class_number])
             return false;
     }
     group->verdict = VERDICT_QUOTA;
     group->checked = sched->clock;
-    group->is_partly_held = false;
     group->wants_victims = false;
     return true;
+}
+
+/* What comes later in its project does so in the order of the cluster as well. */
+static void note_blocked(struct sched *sched, const struct sgroup *group)
+{
+    bool is_blocked =
+        group->verdict == VERDICT_KEPT || (group->verdict == VERDICT_PLACE && group->holds);
+    size_t count = is_blocked ? request_class_count(sched->state, &group->request) : 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number >= 0)
+            order_note_blocked(sched, group->project, class_number);
+    }
 }
 
 /* What the walk does with the group it stands at. */
 enum offer { OFFER_IT, OFFER_LATER, OFFER_NOT };
 
-static enum offer offer_of(const struct pass *pass, struct sgroup *group)
+static enum offer offer_of(struct pass *pass, struct sgroup *group)
 {
     if (((struct swork *)group->cursor->item)->is_booked)
         return OFFER_LATER;
-    if (is_clean(pass, group)) {
-        if (group->verdict == VERDICT_PLACE && group->holds)
-            hold_classes(pass, group);
+    if (is_clean(pass, group) || is_hopeless(pass, group)) {
+        note_blocked(pass->sched, group);
         return OFFER_NOT;
     }
-    bool is_settled =
-        is_held_back_everywhere(pass->sched, group) || is_refused_everywhere(pass->sched, group);
-    return is_settled ? OFFER_NOT : OFFER_IT;
+    return is_refused_everywhere(pass->sched, group) ? OFFER_NOT : OFFER_IT;
 }
 
 /* Finds the next group of the project's own queue that has to be looked at. */
-static void refresh_own(const struct pass *pass, struct sproject *project)
+static void refresh_own(struct pass *pass, struct sproject *project)
 {
     project->own = project->advanced;
     while (project->walk != NULL) {
@@ -225,8 +190,6 @@ static void refresh_own(const struct pass *pass, struct sproject *project)
         project->walk = skip_next(project->walk);
         if (offer == OFFER_LATER)
             advance_later(group);
-        else if (is_all_held(pass->sched, project))
-            project->walk = NULL;
         project->own = project->advanced;
     }
 }
@@ -243,82 +206,18 @@ static void take_own(struct sproject *project)
 
 /* ---- whose turn it is ---------------------------------------------------------------------- */
 
-/* Section 4 of the rules: share, quota, priority, how much of its share is used, age. */
-struct rank {
-    bool is_in_share; /* with the next workload counted */
-    bool is_in_quota;
-    int64_t priority;
-    int64_t total; /* what it would have then */
-    int64_t fair;
-    uint64_t order;
-};
-
-static int64_t first_class(const struct sched *sched, const struct sgroup *group)
-{
-    size_t count = request_class_count(sched->state, &group->request);
-    for (size_t i = 0; i < count; i++) {
-        int64_t class_number = request_class(sched->state, &group->request, i);
-        if (class_number >= 0)
-            return class_number;
-    }
-    return -1;
-}
-
-enum side { SUBTREE, OWN_QUEUE };
-
-/* The rank of a project, or of its own queue against its children, when it offers that group. */
-static struct rank rank_of(const struct sched *sched, const struct sproject *project,
-                           const struct sgroup *group, enum side side)
-{
-    struct rank rank = { .priority = project->project->r.priority, .order = project->order };
-    int64_t class_number = first_class(sched, group);
-    if (class_number < 0)
-        return rank;
-    const struct suse *use = &project->uses[class_number];
-    const struct ask ask = ask_of(sched, group, class_number);
-    int64_t quota = side == SUBTREE ? use->quota : use->own_quota;
-    rank.total = ask.charge + (side == SUBTREE ? use->charged + use->claimed
-                                               : use->own_charged + use->own_claimed);
-    rank.fair = side == SUBTREE ? use->fair : use->own_fair;
-    rank.is_in_share = rank.total <= rank.fair;
-    rank.is_in_quota = rank.total <= quota;
-    return rank;
-}
-
-/* Less of its fair share used; without any share, after those who have one. */
-static int compare_use(const struct rank *a, const struct rank *b)
-{
-    if (a->fair == 0 || b->fair == 0)
-        return (a->fair == 0) - (b->fair == 0);
-    wide left = (wide)a->total * b->fair;
-    wide right = (wide)b->total * a->fair;
-    return (left > right) - (left < right);
-}
-
-static bool rank_before(const struct rank *a, const struct rank *b)
-{
-    if (a->is_in_share != b->is_in_share)
-        return a->is_in_share;
-    if (a->is_in_quota != b->is_in_quota)
-        return a->is_in_quota;
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    int use = compare_use(a, b);
-    return use != 0 ? use < 0 : a->order < b->order;
-}
-
 static void refresh_candidate(const struct sched *sched, struct sproject *project)
 {
     struct sgroup *best = project->own;
     struct rank best_rank = { 0 };
     if (best != NULL && project->first_child != NULL)
-        best_rank = rank_of(sched, project, best, OWN_QUEUE);
+        best_rank = order_rank(sched, project, best, OWN_QUEUE);
     for (struct sproject *child = project->first_child; child != NULL;
          child = child->next_sibling) {
         if (child->candidate == NULL)
             continue;
-        struct rank rank = rank_of(sched, child, child->candidate, SUBTREE);
-        if (best == NULL || rank_before(&rank, &best_rank)) {
+        struct rank rank = order_rank(sched, child, child->candidate, SUBTREE);
+        if (best == NULL || order_before(&rank, &best_rank)) {
             best = child->candidate;
             best_rank = rank;
         }
@@ -326,7 +225,7 @@ static void refresh_candidate(const struct sched *sched, struct sproject *projec
     project->candidate = best;
 }
 
-static void refresh_path(const struct pass *pass, struct sproject *project)
+static void refresh_path(struct pass *pass, struct sproject *project)
 {
     refresh_own(pass, project);
     for (struct sproject *p = project; p != NULL; p = p->parent)
@@ -346,7 +245,6 @@ static void begin_pass(struct pass *pass)
         vec_push(&sched->visited, p);
         p->walk = skip_first(&p->groups);
         p->advanced = NULL;
-        p->held = arena_new(pass->arena, sched->class_count, sizeof(*p->held));
         p->refused = arena_new(pass->arena, sched->class_count, sizeof(*p->refused));
         for (size_t c = 0; c < sched->class_count; c++)
             p->refused[c] = INT64_MAX;
@@ -363,13 +261,6 @@ static void begin_pass(struct pass *pass)
 
 /* ---- one workload -------------------------------------------------------------------------- */
 
-static struct attempt attempt_of(const struct pass *pass)
-{
-    return (struct attempt){
-        .sched = pass->sched, .now = pass->now, .arena = pass->arena, .plan = pass->plan
-    };
-}
-
 static void remember_refusal(const struct attempt *attempt, enum admission admission)
 {
     int64_t *refused = &attempt->work->project->refused[attempt->ask.class_number];
@@ -381,10 +272,10 @@ static void remember_refusal(const struct attempt *attempt, enum admission admis
 }
 
 /* On what is free, in the first class that admits it and has room. */
-static enum verdict try_start(struct pass *pass, struct swork *work)
+static enum verdict try_start(struct pass *pass, struct sgroup *group, struct swork *work)
 {
     const struct request *request = &work->workload->r.request;
-    enum verdict verdict = VERDICT_HELD_BACK;
+    enum verdict verdict = VERDICT_NONE;
     size_t count = request_class_count(pass->sched->state, request);
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(pass->sched->state, request, i);
@@ -392,19 +283,20 @@ static enum verdict try_start(struct pass *pass, struct swork *work)
             continue;
         struct attempt attempt = attempt_of(pass);
         attempt_init(&attempt, work, class_number);
-        if (is_held_back(&attempt.ask)) {
-            pass->was_held_back = true;
-            continue;
-        }
         enum admission admission = quota_admits(pass->sched, &attempt.ask, ADMIT_NOW, NULL);
         if (admission != ADMIT_OK) {
-            verdict = verdict == VERDICT_PLACE ? verdict : VERDICT_QUOTA;
+            verdict = MAX_OF(verdict, VERDICT_QUOTA);
             remember_refusal(&attempt, admission);
             continue;
         }
-        if (attempt_start(&attempt))
+        bool is_room = false;
+        struct plan_member *members = promise_place(&attempt, &is_room);
+        if (members != NULL) {
+            attempt_start_at(&attempt, members);
             return VERDICT_STARTED;
-        verdict = VERDICT_PLACE;
+        }
+        group->is_kept = group->is_kept || is_room;
+        verdict = MAX_OF(verdict, is_room ? VERDICT_KEPT : VERDICT_PLACE);
     }
     return verdict;
 }
@@ -439,8 +331,6 @@ static bool try_evict(struct pass *pass, struct sgroup *group, struct swork *wor
         struct attempt attempt = attempt_of(pass);
         attempt_init(&attempt, work, class_number);
         attempt.way = way;
-        if (is_held_back(&attempt.ask))
-            continue;
         group->wants_victims = true;
         if (!reclaim_may_help(&attempt))
             continue;
@@ -448,6 +338,7 @@ static bool try_evict(struct pass *pass, struct sgroup *group, struct swork *wor
             remember_claim(pass, work, attempt.members);
             return true;
         }
+        group->is_kept = group->is_kept || attempt.is_kept;
         retry_no_later(group, attempt.retry_at);
         pass->sched->is_unsettled = pass->sched->is_unsettled || attempt.lacks_progress;
     }
@@ -481,9 +372,9 @@ static bool would_fit_if_empty(const struct sched *sched, const struct sgroup *g
 static enum verdict look_at(struct pass *pass, struct sgroup *group, struct swork *work)
 {
     struct sched *sched = pass->sched;
-    pass->was_held_back = false;
-    enum verdict verdict = try_start(pass, work);
-    if (verdict == VERDICT_STARTED || verdict == VERDICT_HELD_BACK)
+    group->is_kept = false;
+    enum verdict verdict = try_start(pass, group, work);
+    if (verdict == VERDICT_STARTED || verdict == VERDICT_NONE)
         return verdict;
     if (try_reclaim(pass, group, work))
         return VERDICT_CLAIMED;
@@ -494,6 +385,13 @@ static enum verdict look_at(struct pass *pass, struct sgroup *group, struct swor
     return verdict;
 }
 
+static void give_promise(struct pass *pass, struct swork *work)
+{
+    struct attempt attempt = attempt_of(pass);
+    attempt.work = work;
+    promise_give(&attempt);
+}
+
 static void take_turn(struct pass *pass)
 {
     struct sched *sched = pass->sched;
@@ -502,7 +400,6 @@ static void take_turn(struct pass *pass)
     struct swork *work = group->cursor->item;
     take_own(project);
     group->verdict = look_at(pass, group, work);
-    group->is_partly_held = pass->was_held_back;
     group->checked = 0;
     switch (group->verdict) {
     case VERDICT_STARTED:
@@ -512,13 +409,18 @@ static void take_turn(struct pass *pass)
         break;
     case VERDICT_PLACE:
         if (group->holds)
-            hold_classes(pass, group);
+            give_promise(pass, work);
+        note_blocked(sched, group);
         group->checked = sched->clock;
         break;
     case VERDICT_QUOTA:
+        promise_drop(sched, work);
         group->checked = sched->clock;
         break;
-    case VERDICT_HELD_BACK:
+    case VERDICT_KEPT:
+        note_blocked(sched, group);
+        group->checked = sched->clock;
+        break;
     case VERDICT_NONE:
         break;
     }
@@ -544,7 +446,7 @@ static bool is_place_usable(const struct sched *sched, const struct swork *work)
 }
 
 /* Holds the room a claimant was promised. */
-static void hold_promised(const struct pass *pass, struct swork *work)
+static void hold_promised(struct pass *pass, struct swork *work)
 {
     struct attempt attempt = attempt_of(pass);
     if (work->claim == NULL || !is_place_usable(pass->sched, work))
@@ -702,6 +604,12 @@ static void notice_time(struct sched *sched, struct mono now)
     sched->all_gained = ++sched->clock;
 }
 
+static void refresh_promises(struct pass *pass)
+{
+    struct attempt attempt = attempt_of(pass);
+    promise_refresh_all(&attempt);
+}
+
 bool sched_step(struct sched *sched, struct mono now, size_t budget, struct arena *arena,
                 struct plan *plan)
 {
@@ -710,6 +618,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     };
     size_t count_before = plan->count;
     notice_time(sched, now);
+    sched->is_promise_moved = false;
     fair_refresh(sched);
     shadow_begin(sched);
     end_doomed(&pass);
@@ -721,12 +630,14 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
         pass.budget--;
     }
     bool is_cut = sched->root.candidate != NULL;
+    if (!is_cut && plan->count == count_before)
+        refresh_promises(&pass);
     for (size_t i = 0; i < sched->visited.count && !is_cut; i++)
         sched->visited.items[i]->swept = clock;
     shadow_end(sched);
     bool is_freed = end_void_claims(&pass);
     keep_claims(&pass);
-    return is_cut || is_freed || plan->count > count_before;
+    return is_cut || is_freed || sched->is_promise_moved || plan->count > count_before;
 }
 
 struct mono sched_wake_at(const struct sched *sched)

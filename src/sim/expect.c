@@ -144,6 +144,21 @@ static void check_counts(struct check *check, const struct job *job,
               (long long)x->started_after_s);
 }
 
+/* Only waiting work has a promise. */
+static void check_promise(struct check *check, const struct job *job,
+                          const struct workload *workload)
+{
+    const struct sim_expect *x = check->expect;
+    if (x->promised_before_s == UNSET)
+        return;
+    struct mono at = sched_promised(engine_sched(check->world->engine), workload);
+    int64_t t_ns = at.ns == INT64_MAX ? -1 : at.ns - (check->world->now.ns - world_t(check->world));
+    if (at.ns == INT64_MAX || t_ns >= x->promised_before_s * NS_PER_S)
+        fault(check, "job %.*s was promised a start at %lld s, expected before %lld s",
+              STR_ARG(job->name), t_ns < 0 ? -1LL : (long long)(t_ns / NS_PER_S),
+              (long long)x->promised_before_s);
+}
+
 static void check_many(struct check *check)
 {
     const struct sim_expect *x = check->expect;
@@ -179,6 +194,7 @@ static void check_job(struct check *check)
         check_state(check, job, workload);
         check_place(check, job, workload);
         check_counts(check, job, workload);
+        check_promise(check, job, workload);
     }
     if (!any)
         fault(check, "there is no job %.*s", STR_ARG(x->job));

@@ -131,6 +131,8 @@ static const struct field setting_fields[] = {
     FIELD(settings_record, device_reserve_mib, INT),
     FIELD(settings_record, backoff_base_s, INT),
     FIELD(settings_record, backoff_max_s, INT),
+    FIELD(settings_record, default_time_limit_s, INT),
+    FIELD(settings_record, starvation_after_s, INT),
     { .name = "reclaim_to", .kind = FIELD_OTHER },
     { .name = "placement", .kind = FIELD_OTHER },
 };
@@ -156,6 +158,7 @@ static const struct field expect_fields[] = {
     FIELD(sim_expect, error_count, INT),
     FIELD_AS(sim_expect, "started_before", started_before_s, SPAN),
     FIELD_AS(sim_expect, "started_after", started_after_s, SPAN),
+    FIELD_AS(sim_expect, "promised_before", promised_before_s, SPAN),
     FIELD_AS(sim_expect, "quiet_after", quiet_after_s, SPAN),
     FIELD(sim_expect, running, PATHS),
     FIELD(sim_expect, running_max, PATHS),

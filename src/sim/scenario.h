@@ -103,7 +103,7 @@ struct sim_expect {
     struct str job;       /* "" or a name; ends in '*': all that begin so */
     struct str state, cause, node, pool, same_node_as, different_device_from, path;
     int64_t count_in_state, evictions, evictions_max, attempts, error_count;
-    int64_t started_before_s, started_after_s, quiet_after_s;
+    int64_t started_before_s, started_after_s, promised_before_s, quiet_after_s;
     struct path_amounts_list running, running_max, running_min;
     struct amount_list pending, free;
 };

@@ -121,6 +121,8 @@ static const struct field settings_record_fields[] = {
     { F(I64, backoff_max_s) },
     { F(I64, ended_keep_s) },
     { F(I64, ended_keep_count) },
+    { F(I64, default_time_limit_s) },
+    { F(I64, starvation_after_s) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
     { F(U64, version), .flags = FIELD_HIDDEN },

@@ -188,6 +188,9 @@ static const struct field workload_view_fields[] = {
     { F(ENUM, cause), .names = &cause_names, .doc = "why it is in this state" },
     { F(STR, detail), .flags = FIELD_SPARSE, .doc = "the numbers behind it" },
     { F(I64, position), .flags = FIELD_SPARSE, .doc = "in its queue, from 1" },
+    { F(WALL, promised_start_at), .flags = FIELD_SPARSE,
+      .doc = "of the first that waits for a class: it starts by then; others may only go before it "
+             "where they do not delay it" },
     { F(ENUM, after_stop), .names = &workload_state_names, .doc = "while stopping" },
     { F(I64, attempt), .doc = "0: it never started" },
     { F(I64, failures) },
@@ -258,6 +261,7 @@ static const struct field explanation_view_fields[] = {
     { F(STR, detail), .doc = "the numbers behind it" },
     { F(I64, position), .doc = "in its queue, from 1; 0: it does not wait" },
     { F(I64, waits_s), .flags = FIELD_SPARSE, .doc = "at least, until the next try" },
+    { F(WALL, promised_start_at), .flags = FIELD_SPARSE, .doc = "it starts by then" },
 };
 const struct schema explanation_view_schema =
     SCHEMA("Explanation", explanation_view_fields, "why a workload is where it is");
@@ -448,6 +452,8 @@ static const struct field settings_view_fields[] = {
     { F(I64, backoff_max_s) },
     { F(I64, ended_keep_s) },
     { F(I64, ended_keep_count) },
+    { F(I64, default_time_limit_s) },
+    { F(I64, starvation_after_s) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
     { F(U64, version), .flags = FIELD_HIDDEN },

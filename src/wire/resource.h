@@ -174,8 +174,9 @@ struct workload_view {
     enum workload_kind kind;
     enum workload_state state;
     enum cause cause;
-    struct str detail; /* the numbers behind the cause */
-    int64_t position;  /* in its queue, from 1; 0: not waiting */
+    struct str detail;             /* the numbers behind the cause */
+    int64_t position;              /* in its queue, from 1; 0: not waiting */
+    struct wall promised_start_at; /* 0: no start was promised */
     enum workload_state after_stop;
     int64_t attempt, failures, evictions, node_losses;
     struct request_view request;
@@ -239,6 +240,7 @@ struct explanation_view {
     struct str detail;
     int64_t position;
     int64_t waits_s; /* until the earliest next try; 0: nothing but the cause holds it */
+    struct wall promised_start_at; /* 0: no start was promised */
 };
 
 /* ---- the rest ------------------------------------------------------------------------------ */

@@ -50,11 +50,13 @@ static void add_exit(struct buf *out, const struct exit_status *exit)
 
 static void dump_settings(struct buf *out, const struct settings_record *r)
 {
-    int64_t numbers[] = { r->grace_s,          r->kill_confirm_s,     r->min_runtime_s,
-                          r->start_timeout_s,  r->lost_after_s,       r->unknown_after_s,
-                          r->gang_repair_s,    r->device_reserve_mib, r->backoff_base_s,
-                          r->backoff_max_s,    r->ended_keep_s,       r->min_runtime_in_quota_s,
-                          r->ended_keep_count, r->reclaim_to,         r->placement };
+    int64_t numbers[] = {
+        r->grace_s,           r->kill_confirm_s,  r->min_runtime_s, r->start_timeout_s,
+        r->lost_after_s,      r->unknown_after_s, r->gang_repair_s, r->device_reserve_mib,
+        r->backoff_base_s,    r->backoff_max_s,   r->ended_keep_s,  r->min_runtime_in_quota_s,
+        r->ended_keep_count,  r->reclaim_to,      r->placement,     r->default_time_limit_s,
+        r->starvation_after_s
+    };
     for (size_t i = 0; i < COUNT_OF(numbers); i++)
         add_number(out, numbers[i]);
     add_unsigned(out, r->version);

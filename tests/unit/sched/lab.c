@@ -722,6 +722,8 @@ struct settings_record lab_no_settings(void)
         .ended_keep_s = UNSET,
         .ended_keep_count = UNSET,
         .placement = PLACE_ADAPTIVE,
+        .default_time_limit_s = UNSET,
+        .starvation_after_s = UNSET,
     };
 }
 

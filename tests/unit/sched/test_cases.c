@@ -279,11 +279,12 @@ static void a_claimant_runs_in_the_class_it_claimed(void **state)
     lab_project(&lab, "birch", (struct lab_quota){ "h100", .quota_milli = 1000 });
     struct id victim =
         lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .class_name = "h100" });
-    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .class_name = "l40s" });
+    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .class_name = "l40s",
+                                       .time_limit_s = 1000 });
     struct id head =
         lab_submit(&lab, (struct lab_job){ "birch", .gpu_milli = 2000, .class_name = "l40s" });
     lab_settle(&lab);
-    CHECK("the head keeps the free device from the rest of its project",
+    CHECK("the head keeps the free device from what would run past its promised start",
           lab_is(&lab, head, WL_QUEUED));
     struct id claim =
         lab_submit(&lab, (struct lab_job){ "birch", .gpu_milli = 1000, .class_name = "h100",
@@ -550,7 +551,8 @@ static void a_large_job_is_not_starved_by_small_ones(void **state)
     lab_init(&lab);
     lab_add_node(&lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 4 });
     lab_project(&lab, "amber", no_quota);
-    struct id small = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .count = 3 });
+    struct id small = lab_submit(
+        &lab, (struct lab_job){ "amber", .gpu_milli = 1000, .count = 3, .time_limit_s = 1000 });
     lab_settle(&lab);
     struct id large = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 4000 });
     struct id more = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000 });
@@ -572,7 +574,7 @@ static void a_cancelled_head_lets_others_go(void **state)
     lab_init(&lab);
     lab_add_node(&lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 4 });
     lab_project(&lab, "amber", no_quota);
-    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000 });
+    lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .time_limit_s = 1000 });
     lab_settle(&lab);
     struct id large = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 4000 });
     struct id more = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000 });

@@ -255,8 +255,8 @@ static void quiet(struct history *h)
 }
 
 /* No first of a queue could start: neither on what is free nor, being inside its quota, by
- * evictions. Later ones may be held back by a first that was blocked by its place before its
- * project met a limit; and while something is being stopped, where its room will go is
+ * evictions; unless that would delay a start that was promised to somebody else, of whom a fresh
+ * scheduler knows nothing. And while something is being stopped, where its room will go is
  * remembered, not derived. */
 static void check_rest(struct history *h)
 {
@@ -272,8 +272,8 @@ static void check_rest(struct history *h)
         const struct plan_entry *entry = &plan.entries[i];
         const struct workload *who =
             entry->action == PLAN_EVICT ? entry->for_whom : entry->workload;
-        CHECK("a fresh scheduler would start no head of a queue",
-              lab_why(lab, who->r.id).position != 1);
+        struct explanation why = lab_why(lab, who->r.id);
+        CHECK("a fresh scheduler would start no head of a queue", why.position != 1 || why.is_kept);
     }
     sched_free(fresh);
     arena_done(&arena);
