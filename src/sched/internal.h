@@ -552,6 +552,10 @@ struct mono allocation_began(const struct sallocation *a);
 bool reclaim_is_entitled(const struct attempt *attempt);
 /* Whether it may evict anything at all, whoever that is: costs nothing, and false is certain. */
 bool reclaim_is_thinkable(const struct attempt *attempt);
+/* The next project in preorder, of another than the claimant's, some of whose work is borrowed; from
+ * the root on; NULL: that was the last. */
+struct sproject *reclaim_next_borrower(const struct attempt *attempt, struct sproject *project,
+                                       int64_t class_number);
 /* Is there anybody to evict that way? */
 bool reclaim_may_help(const struct attempt *attempt);
 /* Evicts what it takes, if that suffices, and holds the room; false: nothing was done. */

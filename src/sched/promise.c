@@ -198,15 +198,26 @@ static void add_protection(struct outlook *outlook, const struct swork *work, in
         add_extra(outlook, (struct moment){ .at_ns = until.ns, .kind = MOMENT_UNPROTECTED });
 }
 
-/* Who may evict has to be looked at again when what runs loses its protection. */
-static void add_protections(struct outlook *outlook, int64_t class_number, int64_t protect_s)
+static void add_protections_of(struct outlook *outlook, const struct sproject *project,
+                               int64_t protect_s)
 {
-    const struct sched *sched = outlook->attempt->sched;
-    for (const struct sproject *p = sched->first_project; p != NULL && protect_s > 0; p = p->next) {
-        for (const struct skip_node *n = skip_first(&p->active[class_number]); n != NULL;
-             n = skip_next(n))
-            add_protection(outlook, n->item, protect_s);
-    }
+    const struct skip_list *active = &project->active[outlook->attempt->ask.class_number];
+    for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n))
+        add_protection(outlook, n->item, protect_s);
+}
+
+/* Who may evict has to be looked at again when what runs loses its protection: in its own project,
+ * and where work is borrowed now, since what ends until then makes nobody a borrower. */
+static void add_protections(struct outlook *outlook, int64_t protect_s)
+{
+    const struct attempt *attempt = outlook->attempt;
+    if (protect_s == 0)
+        return;
+    add_protections_of(outlook, attempt->ask.project, protect_s);
+    for (struct sproject *p =
+             reclaim_next_borrower(attempt, &attempt->sched->root, attempt->ask.class_number);
+         p != NULL; p = reclaim_next_borrower(attempt, p, attempt->ask.class_number))
+        add_protections_of(outlook, p, protect_s);
 }
 
 static bool may_evict(struct attempt *attempt)
@@ -228,8 +239,8 @@ static void outlook_init(struct outlook *outlook, struct attempt *attempt)
     add_plan(outlook);
     add_claims(outlook);
     if (may_evict(attempt)) {
-        add_protections(outlook, attempt->ask.class_number, settings->min_runtime_s);
-        add_protections(outlook, attempt->ask.class_number, settings->min_runtime_in_quota_s);
+        add_protections(outlook, settings->min_runtime_s);
+        add_protections(outlook, settings->min_runtime_in_quota_s);
     }
     if (outlook->extras.count > 0)
         qsort(outlook->extras.items, outlook->extras.count, sizeof(*outlook->extras.items),

@@ -292,9 +292,8 @@ static bool may_hold_borrowed(const struct attempt *attempt, const struct sproje
     return project == on_path || staying(use) > use->quota;
 }
 
-/* The next project in preorder whose work somebody may have borrowed; NULL: that was the last. */
-static struct sproject *next_borrower(const struct attempt *attempt, struct sproject *project,
-                                      int64_t class_number)
+struct sproject *reclaim_next_borrower(const struct attempt *attempt, struct sproject *project,
+                                       int64_t class_number)
 {
     for (bool may_descend = true;;) {
         while (project != NULL && (!may_descend || project->first_child == NULL) &&
@@ -340,8 +339,9 @@ static bool gather(struct attempt *attempt, int64_t class_number, struct victims
     if (attempt->way == EVICT_LESS_URGENT)
         collect_from(attempt, attempt->ask.project, class_number, &candidates);
     else
-        for (struct sproject *p = next_borrower(attempt, &attempt->sched->root, class_number);
-             p != NULL; p = next_borrower(attempt, p, class_number))
+        for (struct sproject *p =
+                 reclaim_next_borrower(attempt, &attempt->sched->root, class_number);
+             p != NULL; p = reclaim_next_borrower(attempt, p, class_number))
             collect_from(attempt, p, class_number, &candidates);
     if (candidates.count == 0)
         return false;
@@ -581,7 +581,7 @@ static bool has_victims(const struct attempt *attempt, int64_t class_number)
 {
     if (attempt->way == EVICT_LESS_URGENT)
         return has_less_urgent(attempt, class_number);
-    return next_borrower(attempt, &attempt->sched->root, class_number) != NULL;
+    return reclaim_next_borrower(attempt, &attempt->sched->root, class_number) != NULL;
 }
 
 bool reclaim_may_help(const struct attempt *attempt)
