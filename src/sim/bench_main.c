@@ -131,7 +131,7 @@ int philly_main(const struct words *given)
     struct error e = { 0 };
     struct load load;
     struct load_result result;
-    struct philly_options options = { .nodes = 64, .gpus = 8 };
+    struct philly_options options = { .nodes = 96, .gpus = 8 };
     if (given->policy != NULL && strcmp(given->policy, "static") != 0 &&
         strcmp(given->policy, "borrow") != 0)
         return wrong_use("--policy: static or borrow");

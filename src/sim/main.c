@@ -38,7 +38,7 @@ static const char usage[] =
     "    --json             the figures as JSON\n"
     "  replay --philly FILE jobs of virtual clusters (timestamp,duration,num_gpus,cluster), each "
     "a\n"
-    "                       tenant with its part of --nodes (64) of --gpus (8) devices: how long "
+    "                       tenant with its part of --nodes (96) of --gpus (8) devices: how long "
     "jobs\n"
     "                       were delayed; with --policy static nobody gets more than its part\n"
     "\n"
