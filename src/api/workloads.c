@@ -282,6 +282,27 @@ enum err get_workload(struct call *c, struct error *e)
     return ERR_OK;
 }
 
+static struct wall wall_of(const struct call *c, struct mono at)
+{
+    return (struct wall){ c->context->wall.ns + (at.ns - c->context->now.ns) };
+}
+
+static void fill_advice(const struct call *c, const struct workload *workload,
+                        struct explanation_view *view)
+{
+    struct advice advice;
+    sched_advise(c->context->sched, workload, c->context->now, call_arena(c), &advice);
+    view->blockers = advice.blockers;
+    view->ahead = advice.ahead;
+    view->ahead_count = advice.ahead_count;
+    view->others_come_first = advice.others_come_first;
+    view->changes = advice.changes;
+    if (advice.by.ns == INT64_MAX)
+        return;
+    view->starts_from = c->context->wall;
+    view->starts_by = wall_of(c, advice.by);
+}
+
 enum err explain_workload(struct call *c, struct error *e)
 {
     struct workload *workload = NULL;
@@ -300,6 +321,7 @@ enum err explain_workload(struct call *c, struct error *e)
         view.detail = why.text;
         view.position = why.position;
         view.promised_start_at = promised_start(c, workload);
+        fill_advice(c, workload, &view);
         if (mono_before(c->context->now, why.not_before))
             view.waits_s = (why.not_before.ns - c->context->now.ns + NS_PER_S - 1) / NS_PER_S;
     }

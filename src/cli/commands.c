@@ -100,7 +100,8 @@ static const struct cli_column workload_columns[] = {
 static const struct cli_column explain_columns[] = {
     { "STATE", "state", COLUMN_TEXT }, { "CAUSE", "cause", COLUMN_TEXT },
     { "DETAIL", "detail", COLUMN_TEXT }, { "POSITION", "position", COLUMN_TEXT },
-    { "STARTS_BY", "promised_start_at", COLUMN_TIME },
+    { "STARTS_BY", "starts_by", COLUMN_TIME }, { "AHEAD", "ahead_count", COLUMN_TEXT },
+    { "CHANGES", "changes", COLUMN_LIST },
 };
 static const struct cli_column allocation_columns[] = {
     { "ID", "id", COLUMN_TEXT }, { "WORKLOAD", "workload", COLUMN_TEXT },

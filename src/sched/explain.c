@@ -160,11 +160,11 @@ static const char *closed(const struct explaining *x, const struct fitting *fitt
 /* Of a gang that would not even fit empty nodes: how much of it would. */
 static const char *never_fits(const struct explaining *x, const struct fitting *fitting)
 {
-    if (fitting->members <= 1)
-        return "";
     size_t most = place_count_if_empty(x->sched, fitting);
     if (most >= fitting->members)
         return "";
+    if (fitting->members <= 1)
+        return "; it would not fit even if all usable nodes were empty";
     return arena_format(x->arena, "; at most %zu fit even when all usable nodes are empty", most);
 }
 
@@ -280,38 +280,46 @@ static void say_kept(struct explaining *x, const struct swork *work, int64_t cla
                      whose));
 }
 
-/* The first class it may use speaks for all: what it would wait for there. */
+enum admission explain_class(const struct sched *sched, const struct swork *work,
+                             int64_t class_number, struct arena *arena, struct explanation *out)
+{
+    struct explaining x = { sched, work->workload, arena, out };
+    const struct ask ask = { work->project, class_number, swork_charge(sched, work, class_number),
+                             work->workload->r.preemptible == PREEMPTIBLE_NEVER };
+    struct refusal why = { 0 };
+    enum admission admission = quota_admits(sched, &ask, ADMIT_NOW, &why);
+    struct fitting fitting;
+    fitting_init(sched, work->workload, class_number, &fitting);
+    if (admission != ADMIT_OK)
+        say_refusal(&x, &ask, &why);
+    else if (work->group->verdict == VERDICT_KEPT && place_fits(sched, &fitting))
+        say_kept(&x, work, class_number);
+    else
+        say_capacity(&x, &fitting);
+    return admission;
+}
+
+/* The first class that admits it speaks for all, what it waits for there; if none does, the first
+ * of all. */
 static void explain_queued(struct explaining *x, const struct swork *work)
 {
     const struct sched *sched = x->sched;
     const struct request *request = &x->workload->r.request;
     size_t count = request_class_count(sched->state, request);
-    struct refusal refusal = { 0 };
-    struct ask refused = { 0 };
+    const struct explanation before = *x->out;
+    struct explanation first = before;
+    bool is_any = false;
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(sched->state, request, i);
         if (class_number < 0)
             continue;
-        const struct ask ask = { work->project, class_number,
-                                 swork_charge(sched, work, class_number),
-                                 x->workload->r.preemptible == PREEMPTIBLE_NEVER };
-        struct refusal why = { 0 };
-        if (quota_admits(sched, &ask, ADMIT_NOW, &why) != ADMIT_OK) {
-            refused = refusal.why == ADMIT_OK ? ask : refused;
-            refusal = refusal.why == ADMIT_OK ? why : refusal;
-            continue;
-        }
-        struct fitting fitting;
-        fitting_init(sched, x->workload, class_number, &fitting);
-        if (work->group->verdict == VERDICT_KEPT && place_fits(sched, &fitting))
-            say_kept(x, work, class_number);
-        else
-            say_capacity(x, &fitting);
-        return;
+        if (explain_class(sched, work, class_number, x->arena, x->out) == ADMIT_OK)
+            return;
+        first = is_any ? first : *x->out;
+        is_any = true;
     }
-    if (refusal.why != ADMIT_OK)
-        say_refusal(x, &refused, &refusal);
-    else
+    *x->out = first;
+    if (!is_any)
         say(x, CAUSE_NO_MATCHING_CLASS, "there is no class that it may use");
 }
 

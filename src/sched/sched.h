@@ -82,6 +82,19 @@ struct explanation {
 void sched_explain(const struct sched *sched, const struct workload *workload, struct mono now,
                    struct arena *arena, struct explanation *out);
 
+/* What a person can do about it, or wait for. Work of other tenants is never named. */
+struct advice {
+    struct str_list blockers; /* what it lacks, class by class */
+    struct str_list ahead;    /* work of the same tenant that comes before it: ids, the first few */
+    int64_t ahead_count;      /* in its own project */
+    bool others_come_first;   /* some work of another tenant, or all of it, may */
+    struct str_list changes;  /* each of them would let it start now */
+    struct mono by;           /* it starts from now on, and by then; INT64_MAX: not known */
+};
+/* Of work that waits; of all other work nothing is said. */
+void sched_advise(const struct sched *sched, const struct workload *workload, struct mono now,
+                  struct arena *arena, struct advice *out);
+
 /* What a subtree holds of a class now, in thousandths (charged allocations). */
 struct class_use {
     int64_t allocated_milli;

@@ -262,6 +262,17 @@ static const struct field explanation_view_fields[] = {
     { F(I64, position), .doc = "in its queue, from 1; 0: it does not wait" },
     { F(I64, waits_s), .flags = FIELD_SPARSE, .doc = "at least, until the next try" },
     { F(WALL, promised_start_at), .flags = FIELD_SPARSE, .doc = "it starts by then" },
+    { F(WALL, starts_from), .flags = FIELD_SPARSE,
+      .doc =
+          "projected from time limits: the start is not before; absent with starts_by: not known" },
+    { F(WALL, starts_by), .flags = FIELD_SPARSE, .doc = "and mostly by then" },
+    { F(STR_LIST, blockers), .flags = FIELD_SPARSE, .doc = "all that stands in the way, by class" },
+    { F(STR_LIST, changes), .flags = FIELD_SPARSE, .doc = "any of these would let it start now" },
+    { F(STR_LIST, ahead), .flags = FIELD_SPARSE,
+      .doc = "ids of the first few that come before it in its project" },
+    { F(I64, ahead_count), .flags = FIELD_SPARSE, .doc = "how many these are in all" },
+    { F(BOOL, others_come_first), .flags = FIELD_SPARSE,
+      .doc = "work of other tenants waits for the same, and may come first" },
 };
 const struct schema explanation_view_schema =
     SCHEMA("Explanation", explanation_view_fields, "why a workload is where it is");

@@ -240,7 +240,11 @@ struct explanation_view {
     struct str detail;
     int64_t position;
     int64_t waits_s; /* until the earliest next try; 0: nothing but the cause holds it */
-    struct wall promised_start_at; /* 0: no start was promised */
+    struct wall promised_start_at;            /* 0: no start was promised */
+    struct str_list blockers, ahead, changes; /* struct advice of the scheduler */
+    int64_t ahead_count;
+    bool others_come_first;
+    struct wall starts_from, starts_by; /* 0: not known */
 };
 
 /* ---- the rest ------------------------------------------------------------------------------ */
