@@ -198,6 +198,7 @@ void allocation_change(struct sched *sched, const struct allocation_changed *cha
     else
         due_allocation(sched, a);
     due_node(sched, node);
+    promise_spoil_on(sched, node);
     if (frees)
         capacity_gained(sched, node);
 }

@@ -414,6 +414,17 @@ void index_learn(struct sched *sched);                    /* what is asked for m
 /* Chooses the same as one that was made afresh. */
 bool index_check(const struct sched *kept, const struct sched *built, struct error *e);
 
+/* explain.c: what it waits for in one class, as far as out's cause and text say. */
+enum admission explain_class(const struct sched *sched, const struct swork *work,
+                             int64_t class_number, struct arena *arena, struct explanation *out);
+/* projection.c: by when it starts there, if everything runs as long as declared; INT64_MAX: not
+ * known. */
+struct mono project_start(const struct sched *sched, const struct swork *work, int64_t class_number,
+                          struct mono now, struct arena *arena);
+/* promise.c: until when it runs if it is granted then; INT64_MAX: it never ends. */
+struct mono promise_end_of(const struct sched *sched, const struct workload *workload,
+                           struct mono from);
+
 /* place.c */
 struct fitting {
     struct request request;
@@ -538,7 +549,8 @@ void promise_give(struct attempt *attempt);
 bool promise_allows(struct attempt *attempt, const struct plan_member *members);
 /* A place that keeps all promises, or NULL. `is_room`: there is one that does not. */
 struct plan_member *promise_place(struct attempt *attempt, bool *is_room);
-void promise_spoil(struct sched *sched);           /* something started in this step */
+void promise_spoil(struct sched *sched); /* what is booked or claimed has changed */
+void promise_spoil_on(struct sched *sched, const struct snode *node); /* what it holds has */
 void promise_refresh_all(struct attempt *attempt); /* `attempt` gives only the step */
 /* Whether the kept promises equal those computed anew. */
 bool promise_check(const struct sched *kept, struct sched *built, struct error *e);

@@ -27,9 +27,8 @@ static const struct mono never = { INT64_MAX };
 
 /* ---- what ends on its own ------------------------------------------------------------------ */
 
-/* Until when it runs if it is granted then; INT64_MAX: it never ends. */
-static struct mono end_of(const struct sched *sched, const struct workload *workload,
-                          struct mono from)
+struct mono promise_end_of(const struct sched *sched, const struct workload *workload,
+                           struct mono from)
 {
     int64_t limit_s = workload->r.time_limit_s;
     if (limit_s == 0)
@@ -60,7 +59,7 @@ void promise_note_end(struct sched *sched, struct swork *work)
         work->has_end = false;
         return;
     }
-    struct mono at = end_of(sched, work->workload, granted_at(work));
+    struct mono at = promise_end_of(sched, work->workload, granted_at(work));
     if (at.ns == never.ns)
         return;
     work->end = (struct skip_key){ .major = at.ns, .minor = r->submitted_sequence };
@@ -117,7 +116,7 @@ static void add_stopping(struct outlook *outlook)
          n = skip_next(n)) {
         const struct sallocation *a = n->item;
         const struct allocation_record *r = &a->allocation->r;
-        struct mono declared = end_of(attempt->sched, a->allocation->workload, r->granted);
+        struct mono declared = promise_end_of(attempt->sched, a->allocation->workload, r->granted);
         struct mono at = a->state == AL_STOPPING ? mono_add_s(r->stopping, r->grace_s) : r->gone;
         at = mono_before(declared, at) ? declared : at;
         add_extra(outlook,
@@ -145,7 +144,7 @@ static void add_plan(struct outlook *outlook)
         struct moment moment = { .work = swork_of(sched, r->id), .members = entry->members };
         if (entry->action == PLAN_START) {
             moment.kind = MOMENT_STARTED;
-            moment.at_ns = end_of(sched, entry->workload, attempt->now).ns;
+            moment.at_ns = promise_end_of(sched, entry->workload, attempt->now).ns;
         } else if (entry->action == PLAN_EVICT) {
             moment.kind = MOMENT_EVICTED;
             moment.at_ns = mono_add_s(attempt->now, r->grace_s).ns;
@@ -162,11 +161,11 @@ static void add_claim(struct outlook *outlook, struct swork *work,
     const struct attempt *attempt = outlook->attempt;
     if (!work->is_booked || members == NULL || is_started(attempt->plan, work))
         return;
-    add_extra(outlook,
-              (struct moment){ .at_ns = end_of(attempt->sched, work->workload, attempt->now).ns,
-                               .kind = MOMENT_CLAIMED,
-                               .work = work,
-                               .members = members });
+    add_extra(outlook, (struct moment){
+                           .at_ns = promise_end_of(attempt->sched, work->workload, attempt->now).ns,
+                           .kind = MOMENT_CLAIMED,
+                           .work = work,
+                           .members = members });
 }
 
 static void add_claims(struct outlook *outlook)
@@ -385,6 +384,7 @@ static bool fits_then(struct attempt *attempt, struct mono at)
         return true;
     attempt->now = mono_before(at, now) ? now : at;
     bool could = reclaim_could(attempt);
+    attempt->sched->is_unsettled = attempt->sched->is_unsettled || attempt->lacks_progress;
     attempt->now = now;
     return could;
 }
@@ -556,6 +556,13 @@ static bool is_promised(const struct sched *sched, const struct swork *work)
 }
 
 /* Turns can go round in circles, so that has a bound. */
+void promise_spoil_on(struct sched *sched, const struct snode *node)
+{
+    sched->classes[node->cpu_class].promise.is_fresh = false;
+    for (size_t i = 0; i < node->part_count; i++)
+        sched->classes[node->parts[i].class_number].promise.is_fresh = false;
+}
+
 bool promise_may_take_over(const struct sched *sched, const struct swork *work,
                            int64_t class_number)
 {
@@ -634,7 +641,7 @@ static bool binds(const struct attempt *attempt, const struct plan_member *membe
         return false;
     if (promise->at.ns == never.ns)
         return promise->is_starving;
-    struct mono end = end_of(sched, attempt->work->workload, attempt->now);
+    struct mono end = promise_end_of(sched, attempt->work->workload, attempt->now);
     return mono_before(promise->at, end);
 }
 
@@ -723,8 +730,8 @@ struct mono sched_promised(const struct sched *sched, const struct workload *wor
     return at;
 }
 
-/* Both are idle. What a step left of claims is remembered and not derived: then there is nothing to
- * compare. */
+/* What a step left of claims is remembered and not derived, and while something is being stopped its
+ * end is the first moment, whatever it frees: then there is nothing to compare. */
 bool promise_check(const struct sched *kept, struct sched *built, struct error *e)
 {
     struct plan plan = { 0 };
@@ -732,7 +739,8 @@ bool promise_check(const struct sched *kept, struct sched *built, struct error *
     AUTO(arena) struct arena arena = { 0 };
     bool is_same = true;
     fair_refresh(built);
-    for (size_t c = 0; c < kept->class_count && kept->claimants.count == 0 && is_same; c++) {
+    bool is_settled = kept->claimants.count == 0 && kept->stopping.count == 0;
+    for (size_t c = 0; c < kept->class_count && is_settled && is_same; c++) {
         const struct spromise *promise = &kept->classes[c].promise;
         if (promise->work == NULL || !promise->is_fresh || promise->is_starving ||
             mono_before(promise->at, kept->now) || !kept->classes[c].is_fair)

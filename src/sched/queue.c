@@ -359,6 +359,7 @@ void queue_claim(struct sched *sched, struct swork *work, struct mono since)
         return;
     work->is_claimant = true;
     promise_drop(sched, work); /* it has something better */
+    promise_spoil(sched);
     work->claim_key = (struct skip_key){ .major = since.ns,
                                          .minor = ++sched->claim_serial,
                                          .tie = work->workload->r.submitted_sequence };
@@ -408,6 +409,7 @@ void queue_claim_end(struct sched *sched, struct swork *work)
     work->is_claimant = false;
     skip_remove(&sched->claimants, &sched->pool, work->claim_key);
     claim_drop(sched, work);
+    promise_spoil(sched);
     sched->all_gained = ++sched->clock;
 }
 
