@@ -72,6 +72,7 @@ void pack_free(struct pack *pack)
     vec_done(&pack->log);
     vec_done(&pack->nodes);
     vec_done(&pack->standings);
+    vec_done(&pack->worths);
     mem_free(pack->mix.items);
     mem_free(pack);
 }
@@ -244,10 +245,17 @@ bool pack_shape_asked(const struct pack *pack, size_t i, struct pack_shape *out)
 
 /* ---- what is asked for --------------------------------------------------------------------- */
 
+static void all_is_unknown(struct pack *pack)
+{
+    all_are_stale(pack);
+    for (size_t i = 0; i < pack->worths.count; i++)
+        pack->worths.items[i].is_known = false;
+}
+
 void pack_see(struct pack *pack, const struct pack_shape *shape)
 {
     if (pack->policy == PLACE_ADAPTIVE && adaptive_see(pack->adaptive, shape))
-        all_are_stale(pack);
+        all_is_unknown(pack);
 }
 
 static void frag_learn(struct frag_mix *mix, const struct pack_kind *kinds, size_t count)
@@ -277,7 +285,7 @@ void pack_learn(struct pack *pack, const struct pack_kind *kinds, size_t count)
         adaptive_learn(pack->adaptive, kinds, count);
     if (pack->policy == PLACE_FGD)
         frag_learn(&pack->mix, kinds, count);
-    all_are_stale(pack);
+    all_is_unknown(pack);
 }
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -318,6 +326,7 @@ static void log_trim(struct pack *pack)
 static void note_change(struct pack *pack, size_t at)
 {
     log_trim(pack);
+    pack->worths.items[at].is_known = false;
     vec_push(&pack->log, (uint32_t)at);
 }
 
@@ -328,6 +337,7 @@ void pack_set(struct pack *pack, size_t at, const struct pack_node *node,
     while (pack->nodes.count <= at) {
         vec_push(&pack->nodes, (struct pack_node){ 0 });
         vec_push(&pack->standings, (struct pack_standing){ 0 });
+        vec_push(&pack->worths, (struct pack_worth){ .is_known = false });
         note_change(pack, pack->nodes.count - 1);
     }
     while (pack->width < pack->nodes.count)

@@ -42,10 +42,16 @@ struct card {
     uint64_t models;
 };
 
-/* The same in a stream, as one model of device sees it. */
+/*
+ * The same in a stream, as one model of device sees it. What follows in the stream is told as well:
+ * most plays come to a node that has little left, and need not be looked at one by one.
+ */
 struct play {
     int32_t cpu_milli;
     uint16_t count, milli;
+    int32_t rest_cpu;    /* the least of this and later ones that ask for devices */
+    uint16_t rest_milli; /* likewise */
+    uint16_t to_part;    /* how many whole devices' worth of plays to the next without any */
 };
 
 /* All streams of one model, one after the other. */
@@ -78,7 +84,6 @@ struct adaptive {
     VEC(struct several) several;
     int64_t prices[PACK_MODELS_MAX];
     int64_t capacity[PACK_MODELS_MAX]; /* devices of each model */
-    int32_t least_milli, least_cpu;    /* of any request in the streams */
     struct pack_memo memo;
 };
 
@@ -169,6 +174,25 @@ static void cards_shuffle(struct adaptive *a)
     }
 }
 
+static void look_ahead(struct play *from, struct play *end)
+{
+    int32_t cpu = INT32_MAX;
+    uint16_t milli = UINT16_MAX;
+    uint16_t to_part = 0;
+    while (end > from) {
+        struct play *play = --end;
+        bool is_whole = play->milli >= 1000;
+        to_part = is_whole ? (uint16_t)(to_part + 1) : 0;
+        if (play->count > 0) {
+            cpu = MIN_OF(cpu, play->cpu_milli);
+            milli = MIN_OF(milli, play->milli);
+        }
+        play->rest_cpu = cpu;
+        play->rest_milli = milli;
+        play->to_part = to_part;
+    }
+}
+
 /* What that model can play of the streams. */
 static void streams_fill(const struct adaptive *a, size_t model, struct streams *out)
 {
@@ -179,10 +203,12 @@ static void streams_fill(const struct adaptive *a, size_t model, struct streams 
         for (size_t k = i * a->card_count / STREAMS; k < to; k++) {
             const struct card *card = &a->cards[k];
             if (card->models == 0 || (card->models >> model & 1) != 0)
-                out->plays[count++] = (struct play){ (int32_t)card->cpu_milli,
-                                                     (uint16_t)card->count, (uint16_t)card->milli };
+                out->plays[count++] = (struct play){ .cpu_milli = (int32_t)card->cpu_milli,
+                                                     .count = (uint16_t)card->count,
+                                                     .milli = (uint16_t)card->milli };
         }
         out->ends[i] = count;
+        look_ahead(out->plays + (i > 0 ? out->ends[i - 1] : 0), out->plays + count);
     }
 }
 
@@ -201,13 +227,6 @@ static void streams_make(struct adaptive *a)
     deal(a, true, with);
     deal(a, false, without);
     cards_shuffle(a);
-    a->least_milli = 1000;
-    a->least_cpu = INT32_MAX;
-    for (size_t i = 0; i < a->card_count; i++) {
-        a->least_cpu = MIN_OF(a->least_cpu, (int32_t)a->cards[i].cpu_milli);
-        if (a->cards[i].count > 0)
-            a->least_milli = MIN_OF(a->least_milli, (int32_t)a->cards[i].milli);
-    }
 }
 
 static const struct streams *streams_of(struct adaptive *a, size_t model)
@@ -345,22 +364,26 @@ static void board_take_one(struct board *board, uint16_t milli)
 }
 
 /* What one stream fills of it. */
-static int64_t fill(const struct adaptive *a, const struct play *plays, size_t count,
-                    struct board board)
+static int64_t fill(const struct play *play, const struct play *end, struct board board)
 {
     int64_t sold = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct play *play = &plays[i];
-        if (play->cpu_milli > board.cpu_milli || play->milli > board.devices[board.count - 1])
+    while (play < end) {
+        uint16_t most = board.devices[board.count - 1];
+        if (most < play->rest_milli || board.cpu_milli < play->rest_cpu)
+            break; /* nothing later fits */
+        if (most < 1000 && play->to_part > 0) {
+            play += play->to_part;
             continue;
-        if (play->count == 1)
-            board_take_one(&board, play->milli);
-        else if (play->count > 1 && !board_take_several(&board, play))
+        }
+        const struct play *now = play++;
+        if (now->cpu_milli > board.cpu_milli || now->milli > most)
             continue;
-        board.cpu_milli -= play->cpu_milli;
-        sold += (int64_t)play->count * play->milli;
-        if (board.devices[board.count - 1] < a->least_milli || board.cpu_milli < a->least_cpu)
-            break;
+        if (now->count == 1)
+            board_take_one(&board, now->milli);
+        else if (now->count > 1 && !board_take_several(&board, now))
+            continue;
+        board.cpu_milli -= now->cpu_milli;
+        sold += (int64_t)now->count * now->milli;
     }
     return sold;
 }
@@ -412,7 +435,7 @@ static int64_t worth_of(struct adaptive *a, const struct pack_state *exact)
     const struct streams *streams = streams_of(a, state->model);
     for (size_t i = 0; i < STREAMS && board.count > 0; i++) {
         size_t from = i > 0 ? streams->ends[i - 1] : 0;
-        worth += fill(a, streams->plays + from, streams->ends[i] - from, board);
+        worth += fill(streams->plays + from, streams->plays + streams->ends[i], board);
     }
     if (board.count > 0)
         worth += worth_of_several(a, state);
@@ -483,7 +506,10 @@ static int64_t least_loss(struct adaptive *a, const struct pack_spot *spot, int6
     struct pack_state state;
     uint16_t lefts[PACK_DEVICES_MAX];
     state_of(spot->node, &state);
-    int64_t before = worth_of(a, &state);
+    if (!spot->before->is_known)
+        spot->before->value.whole = worth_of(a, &state);
+    spot->before->is_known = true;
+    int64_t before = spot->before->value.whole;
     int64_t least = INT64_MAX;
     size_t count = spot_is_part(spot) ? spot_lefts(spot, lefts) : 0;
     *left = PACK_NONE;

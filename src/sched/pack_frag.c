@@ -126,7 +126,10 @@ int32_t frag_score(struct pack *pack, const struct pack_spot *spot, int64_t *dev
     const struct pack_shape *shape = spot->shape;
     struct pack_state state;
     state_of(node, &state);
-    double before = fragmentation(pack, &state);
+    if (!spot->before->is_known)
+        spot->before->value.real = fragmentation(pack, &state);
+    spot->before->is_known = true;
+    double before = spot->before->value.real;
     *device = PACK_NONE;
     if (!spot_is_part(spot)) {
         state_take_first(&state, shape->cpu_milli, shape->count, shape->milli);

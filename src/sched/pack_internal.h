@@ -14,7 +14,8 @@ struct pack_state {
 
 /* Values of states, remembered. */
 struct pack_memo {
-    struct memo_slot *slots; /* owned */
+    char *memory;            /* owned */
+    struct memo_slot *slots; /* in it, each on a line of the cache */
     size_t capacity, count;
 };
 union memo_value {
@@ -47,6 +48,7 @@ struct pack {
     struct pack_filter filter; /* without a function: the picture decides */
     VEC(struct pack_node) nodes;
     VEC(struct pack_standing) standings;
+    VEC(struct pack_worth) worths;
     bool is_measured;                    /* the next two are right */
     int64_t cpu_most, device_milli_most; /* of any empty node */
     struct frag_mix mix;                 /* PLACE_FGD */
@@ -61,8 +63,15 @@ struct pack {
 
 enum { SCORE_MAX = 100 };
 
+/* What a node is worth as it is, until it changes. */
+struct pack_worth {
+    union memo_value value;
+    bool is_known;
+};
+
 /* One node that a shape fits: which of its devices it may use, a bit each. */
 struct pack_spot {
+    struct pack_worth *before;
     const struct pack_node *node;
     const struct pack_shape *shape;
     uint32_t usable;

@@ -3,11 +3,14 @@
 
 #include "sched/pack_internal.h"
 
+/* One line of the cache: a look-up goes to memory that nothing else has just touched. */
+enum { LINE = 64 };
 struct memo_slot {
     struct pack_state state;
     union memo_value value;
     bool is_used;
 };
+static_assert(sizeof(struct memo_slot) == LINE, "fills a line");
 
 /* Values that are asked for once are not worth keeping for ever. */
 enum { MEMO_MIN = 64, MEMO_MAX = 1 << 18 };
@@ -38,12 +41,16 @@ static struct memo_slot *slot_of(struct memo_slot *slots, size_t capacity,
 static void memo_grow(struct pack_memo *memo)
 {
     size_t capacity = MAX_OF(memo->capacity * 2, (size_t)MEMO_MIN);
-    struct memo_slot *slots = mem_new(capacity, sizeof(*slots));
+    char *memory = mem_new(capacity + 1, sizeof(struct memo_slot));
+    size_t beyond = (uintptr_t)memory % LINE;
+    struct memo_slot *slots =
+        (struct memo_slot *)(void *)(memory + (beyond > 0 ? LINE - beyond : 0));
     for (size_t i = 0; i < memo->capacity; i++) {
         if (memo->slots[i].is_used)
             *slot_of(slots, capacity, &memo->slots[i].state) = memo->slots[i];
     }
-    mem_free(memo->slots);
+    mem_free(memo->memory);
+    memo->memory = memory;
     memo->slots = slots;
     memo->capacity = capacity;
 }
@@ -57,7 +64,7 @@ void memo_clear(struct pack_memo *memo)
 
 void memo_done(struct pack_memo *memo)
 {
-    mem_free(memo->slots);
+    mem_free(memo->memory);
     *memo = (struct pack_memo){ 0 };
 }
 

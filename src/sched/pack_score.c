@@ -71,11 +71,11 @@ static int32_t score_pack(const struct pack_node *node, const struct pack_shape 
 }
 
 /* What the picture says, or the filter, which knows better. */
-static bool spot_of(const struct pack *pack, size_t at, const struct pack_shape *shape,
+static bool spot_of(struct pack *pack, size_t at, const struct pack_shape *shape,
                     struct pack_spot *out)
 {
     const struct pack_node *node = &pack->nodes.items[at];
-    *out = (struct pack_spot){ .node = node, .shape = shape };
+    *out = (struct pack_spot){ &pack->worths.items[at], node, shape, 0 };
     if (pack->filter.accepts != NULL)
         return pack->filter.accepts(pack->filter.context, at, shape, &out->usable);
     if (!pack_fits(node, shape))
