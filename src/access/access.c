@@ -40,6 +40,8 @@ static const struct row {
     [PERMIT_WORKLOAD_LOGS]    = ROW("workload_logs",    ALL,     OWN),
     [PERMIT_VOLUME_READ]      = ROW("volume_read",      ALL,     OWN),
     [PERMIT_VOLUME_WRITE]     = ROW("volume_write",     ALL,     OWN),
+    [PERMIT_RESERVATION_READ] = ROW("reservation_read", ALL,    OWN),
+    [PERMIT_RESERVATION_WRITE] = ROW("reservation_write", ALL,  OWN),
     [PERMIT_IMAGE_READ]       = ROW("image_read",       ALL,     OWN_SHARED),
     [PERMIT_IMAGE_WRITE]      = ROW("image_write",      ALL,     OWN),
     [PERMIT_CREDENTIAL_READ]  = ROW("credential_read",  ALL,     OWN),

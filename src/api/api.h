@@ -67,6 +67,9 @@ struct api_ops {
     /* How far a node is with an image that work there waits for; false: not known. May be NULL. */
     bool (*image_progress)(void *arg, struct id node, const struct digest *manifest,
                            struct image_progress_message *out);
+    /* The rule of a time zone, in the arena; ERR_NOT_FOUND: there is none of that name. */
+    enum err (*zone_rule)(void *arg, struct str name, struct arena *arena, struct str *out,
+                          struct error *e);
     /* What an image runs by itself, entry point and command; false: not known. May be NULL. */
     bool (*image_command)(void *arg, const struct digest *manifest, struct arena *arena,
                           struct str_list *out);

@@ -38,6 +38,10 @@ call_fn list_credentials, set_credential, get_credential, remove_credential, fin
 call_fn put_upload, get_upload, get_upload_content, finish_upload;
 stored_fn upload_stored_now;
 
+/* reservations.c */
+call_fn list_reservations, create_reservation, get_reservation, finish_reservation;
+call_fn confirm_reservation, release_reservation, cancel_reservation, list_slots;
+
 /* reports.c */
 call_fn get_usage, list_segments, get_invoice, list_audit;
 call_fn get_status, get_whoami, get_openapi, get_health, get_readiness, watch_events;

@@ -46,6 +46,22 @@ static void put_allocations(const struct state *state, struct buf *out)
                counts[i]);
 }
 
+static void put_reservations(const struct call *c, struct buf *out)
+{
+    int64_t counts[RSV_STATE_COUNT] = { 0 };
+    int64_t used = 0;
+
+    for (const struct reservation *r = call_state(c)->first_reservation; r != NULL; r = r->next) {
+        counts[r->r.state]++;
+        used += sched_reservation(c->context->sched, r).used_milli;
+    }
+    family(out, "berth_reservations", "Reservations in memory by state.");
+    for (unsigned i = RSV_REQUESTED; i < RSV_STATE_COUNT; i++)
+        sample(out, "berth_reservations", "state", str_of(enum_name(&reservation_state_names, i)),
+               counts[i]);
+    plain(out, "berth_reserved_milli", "What work of reservations holds, in thousandths.", used);
+}
+
 static void put_nodes(const struct state *state, struct buf *out)
 {
     int64_t counts[NODE_CONTACT_COUNT] = { 0 };
@@ -142,6 +158,7 @@ enum err get_metrics(struct call *c, struct error *e)
     call_text(c, "text/plain; version=0.0.4; charset=utf-8");
     put_workloads(state, out);
     put_allocations(state, out);
+    put_reservations(c, out);
     put_nodes(state, out);
     put_skews(c, out);
     put_classes(c, out);

@@ -70,6 +70,21 @@ static const struct param log_params[] = { { "member", "rank, 0 unless given", t
                                            { "follow", "true: go on as it grows", false },
                                            END };
 static const struct param allocation_params[] = { { "node", "name or id", false }, PAGE, END };
+static const struct param reservation_params[] = {
+    { "project", "path or id; with all that is below it", false },
+    { "state", "only in this state", false },
+    OF_TENANT,
+    PAGE,
+    END
+};
+static const struct param slot_params[] = {
+    { "class", "of the devices; has to be given", false },
+    { "gpu_milli", "how many: 1000 for each, 1000 unless given", true },
+    { "duration_s", "for how long, an hour unless given", true },
+    { "after_s", "not before so many seconds from now", true },
+    { "limit", "so many answers, 3 unless given", true },
+    END
+};
 static const struct param usage_params[] = { OF_TENANT,
                                              { "project", "path or id; with all below it", false },
                                              { "class", "only of this class", false },
@@ -286,6 +301,24 @@ const struct route routes[] = {
       .tag = "storage", .summary = "A volume, by id or name" },
     REMOVE("/v1/volumes/{volume}", PERMIT_VOLUME_WRITE, remove_volume, remove_tenant_params, "storage",
            "Remove a volume and what is in it"),
+    LIST("/v1/reservations", PERMIT_RESERVATION_READ, list_reservations, reservation_view_schema,
+         reservation_params, "reservations", "Reservations, in order of creation"),
+    CREATE("/v1/reservations", PERMIT_RESERVATION_WRITE, create_reservation, finish_reservation,
+           reservation_spec_schema, reservation_view_schema, "reservations",
+           "Reserve devices, or be told the nearest times when that is possible"),
+    { GET, .pattern = "/v1/reservations/{reservation}", .permission = PERMIT_RESERVATION_READ,
+      .handle = get_reservation, .answer = &reservation_view_schema, .params = tenant_params,
+      .tag = "reservations", .summary = "A reservation, by id or name" },
+    ACTION("/v1/reservations/{reservation}/confirm", PERMIT_RESERVATION_WRITE, confirm_reservation,
+           finish_reservation, reservation_view_schema, "reservations",
+           "Keep free what was only asked for"),
+    ACTION("/v1/reservations/{reservation}/release", PERMIT_RESERVATION_WRITE, release_reservation,
+           finish_reservation, reservation_view_schema, "reservations",
+           "Give back what is left of it; its work does what its end_policy says"),
+    ACTION("/v1/reservations/{reservation}/cancel", PERMIT_RESERVATION_WRITE, cancel_reservation,
+           finish_reservation, reservation_view_schema, "reservations", "Cancel it"),
+    LIST("/v1/slots", PERMIT_CATALOG_READ, list_slots, slot_view_schema, slot_params,
+         "reservations", "The earliest times when so many devices could be reserved"),
     LIST("/v1/images", PERMIT_IMAGE_READ, list_images, image_view_schema, tenant_page_params,
          "storage", "Images, one's own and those offered to all"),
     CREATE("/v1/images", PERMIT_IMAGE_WRITE, set_image, finish_image, image_spec_schema,

@@ -37,6 +37,7 @@ enum id_kind {
     ID_REQUEST,
     ID_CREDENTIAL,
     ID_RUN,
+    ID_RESERVATION,
     ID_KIND_COUNT
 };
 

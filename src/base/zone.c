@@ -57,7 +57,9 @@ struct reader {
 
 static char peek(const struct reader *r)
 {
-    return r->rest.size > 0 ? r->rest.data[0] : '\0';
+    static const char end = '\0';
+    const char *at = r->rest.size > 0 ? r->rest.data : &end;
+    return *at;
 }
 
 static void skip(struct reader *r)

@@ -57,7 +57,7 @@ struct local zone_local(const struct zone *zone, int64_t utc_s);
  * the first, of one that is skipped the instant of the change. */
 int64_t zone_instant(const struct zone *zone, struct local local);
 
-/* Days since 1970 of a date, and back. */
+/* Days since 1970 of a date, and back; outside, for tests. */
 int64_t civil_day(int64_t year, int64_t month, int64_t day);
 struct civil {
     int64_t year, month, day;

@@ -32,6 +32,7 @@ static const struct kind kinds[] = {
     { "Pool", "/v1/pools/{}", NULL, NULL, "PUT" },
     { "Profile", "/v1/profiles/{}", NULL, NULL, "PUT" },
     { "Volume", "/v1/volumes/{}", "/v1/volumes", "name", NULL },
+    { "Reservation", "/v1/reservations/{}", "/v1/reservations", "name", NULL },
     { "Settings", "/v1/settings", NULL, NULL, "PATCH" },
 };
 
@@ -62,8 +63,8 @@ static enum err document_read(struct cli *cli, const json_t *json, size_t number
     }
     if (out->kind == NULL)
         return err_set(e, ERR_INVALID,
-                       "document %zu: kind: Tenant, Project, Class, Pool, Profile, Volume or "
-                       "Settings is wanted, not %s%s",
+                       "document %zu: kind: Tenant, Project, Class, Pool, Profile, Volume, "
+                       "Reservation or Settings is wanted, not %s%s",
                        number, kind != NULL ? kind : "nothing", kind_hint(cli, kind));
     if (name == NULL && strstr(out->kind->get, "{}") != NULL)
         return err_set(e, ERR_INVALID, "document %zu: metadata.name is missing", number);

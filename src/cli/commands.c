@@ -121,6 +121,18 @@ static const struct cli_column volume_columns[] = {
     { "NAME", "name", COLUMN_TEXT }, { "NODE", "node", COLUMN_TEXT },
     { "QUOTA_MIB", "quota_mib", COLUMN_TEXT }, { "CREATED", "created", COLUMN_TIME },
 };
+static const struct cli_column reservation_columns[] = {
+    { "NAME", "name", COLUMN_TEXT }, { "PROJECT", "project", COLUMN_TEXT },
+    { "CLASS", "class", COLUMN_TEXT }, { "GPUS", "gpu_milli", COLUMN_MILLI },
+    { "STATE", "state", COLUMN_TEXT }, { "EVERY", "every", COLUMN_TEXT },
+    { "FROM", "window_start", COLUMN_TIME }, { "TO", "window_end", COLUMN_TIME },
+    { "USED", "used_milli", COLUMN_MILLI }, { "WAITING", "waiting", COLUMN_TEXT },
+    { "OVERCOMMITTED", "is_overcommitted", COLUMN_FLAG }, { "ID", "id", COLUMN_TEXT },
+};
+static const struct cli_column slot_columns[] = {
+    { "FROM", "start", COLUMN_TIME }, { "TO", "end", COLUMN_TIME },
+    { "CLASS", "class", COLUMN_TEXT }, { "FREE", "free_milli", COLUMN_MILLI },
+};
 static const struct cli_column image_columns[] = {
     { "NAME", "name", COLUMN_TEXT }, { "TENANT", "tenant", COLUMN_TEXT },
     { "SIZE", "size_bytes", COLUMN_BYTES }, { "MANIFEST", "manifest", COLUMN_TEXT },
@@ -173,6 +185,7 @@ static const struct cli_option submit_options[] = {
     { "label", 'l', OPTION_PAIRS, OPTION_BODY, "labels", "NAME=VALUE", "for searching; may be repeated" },
     { "mount", 'v', OPTION_MOUNT, OPTION_BODY, "mounts", "VOLUME:PATH[:ro]", "own volumes, by name or id; may be repeated" },
     { "after", 0, OPTION_DEPENDS, OPTION_BODY, "depends_on", "[WHEN:]WORKLOAD", "start after it ended: ok (default), any or failed" },
+    TEXT("reservation", 0, NULL, "NAME", "run only in the windows of this reservation"),
     TEXT("workdir", 'w', NULL, "PATH", "working directory"),
     TEXT("preemptible", 0, NULL, "WHEN", "always (default) or never"),
     TEXT("restart", 0, NULL, "WHEN", "on_failure (default) or never"),
@@ -302,6 +315,43 @@ static const struct cli_option volume_options[] = {
     TEXT("tenant", 0, NULL, "NAME", "default: one's own"),
     MIB("quota", 0, "quota_mib", "at most so much"),
 };
+static const struct cli_option reservation_options[] = {
+    TEXT("project", 'p', NULL, "PATH", "whose work may use it"),
+    TEXT("class", 'c', NULL, "NAME", "of the devices"),
+    MILLI("gpus", 'g', "gpu_milli", "how many devices, whole ones"),
+    TEXT("start", 0, NULL, "TIME", "local time of the zone: 2026-03-27T18:00"),
+    TEXT("end", 0, NULL, "TIME", "likewise; or --for"),
+    SPAN("for", 0, "duration_s", "how long, instead of --end"),
+    TEXT("zone", 'z', NULL, "NAME", "Europe/Berlin; default UTC"),
+    TEXT("every", 0, NULL, "WHEN", "day, weekday or week; once unless given"),
+    NUMBER("interval", 0, NULL, "every so many days or weeks"),
+    TEXT("until", 0, NULL, "TIME", "the last window begins before; default: 366 days after start"),
+    TEXT("end-policy", 0, "end_policy", "WHAT", "its work then: requeue (default), on_demand or stop"),
+    FLAG("lend", 0, "is_lent", "others may use what is unused of an open window"),
+    FLAG("request", 0, "is_request", "only ask for it; nothing is kept until it is confirmed"),
+    FLAG("force", 0, "is_forced", "accept it beyond what there is, and mark it (operators)"),
+};
+static const struct cli_option reservation_list_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
+    QUERY("project", 'p', NULL, "PATH", "with all that is below it"),
+    QUERY("state", 's', NULL, "STATE", "requested, confirmed, active, degraded, completed, released or cancelled"),
+};
+static const struct cli_option reservation_confirm_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
+    FLAG("force", 0, "is_forced", "accept it beyond what there is, and mark it (operators)"),
+};
+static const struct cli_option reservation_end_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
+    TEXT("reason", 'r', NULL, "TEXT", "for people, kept in the audit"),
+    DRY_RUN,
+};
+static const struct cli_option slot_options[] = {
+    QUERY("class", 'c', NULL, "NAME", "of the devices"),
+    { "gpus", 'g', OPTION_MILLI, OPTION_QUERY, "gpu_milli", "N", "how many devices; default 1" },
+    { "for", 0, OPTION_SECONDS, OPTION_QUERY, "duration_s", "TIME", "how long; default 1h" },
+    { "after", 0, OPTION_SECONDS, OPTION_QUERY, "after_s", "TIME", "not before so long from now" },
+    { "limit", 0, OPTION_NUMBER, OPTION_QUERY, "limit", "N", "so many answers; default 3" },
+};
 static const struct cli_option import_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "whose it becomes (operators: everybody's unless given)"),
 };
@@ -346,6 +396,7 @@ static const struct cli_option settings_options[] = {
     SPAN("unknown-after", 0, "unknown_after_s", "without contact, until a node gets no new work"),
     SPAN("backoff-base", 0, "backoff_base_s", "the n-th failure waits base times 2 to the n"),
     SPAN("backoff-max", 0, "backoff_max_s", "and at most this"),
+    SPAN("lead", 0, "lead_s", "before its start the devices of a reservation are cleared"),
     SPAN("ended-keep", 0, "ended_keep_s", "that ended work stays in memory"),
     NUMBER("ended-keep-count", 0, "ended_keep_count", "and at most so many"),
     SPAN("default-time-limit", 0, "default_time_limit_s", "that work without a time limit is planned with"),
@@ -527,6 +578,20 @@ COMMAND volume_get = { "volume", "get", .arguments = "NAME PATH TO", .arguments_
 COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "remove a volume and what is in it", OPTIONS(tenant_remove_options), .run = run_remove, .path = "/v1/volumes/{}", LOOK("/v1/volumes/{}", "be removed"),
     .examples = "  berth volume remove scratch --yes\n"
                 "  berth volume remove scratch --dry-run" };
+COMMAND reservation_create = { "reservation", "create", ARGUMENT("NAME"), .summary = "reserve devices in windows of time", OPTIONS(reservation_options), .method = "POST", .path = "/v1/reservations", .argument_field = "name", COLUMNS(reservation_columns),
+    .examples = "  berth reservation create evening -p amber -c h100-80g -g 16 --start 2026-03-27T18:00 --end 2026-03-27T20:00 --zone Europe/Berlin --every weekday" };
+COMMAND reservation_list = { "reservation", "list", .summary = "reservations", OPTIONS(reservation_list_options), .method = "GET", .path = "/v1/reservations", COLUMNS(reservation_columns),
+    .examples = "  berth reservation list --state active" };
+COMMAND reservation_show = { "reservation", "show", ARGUMENTS("NAME..."), .summary = "a reservation", OPTIONS(tenant_of), .method = "GET", .path = "/v1/reservations/{}",
+    .examples = "  berth reservation show evening" };
+COMMAND reservation_confirm = { "reservation", "confirm", ARGUMENTS("NAME..."), .summary = "keep free what was only asked for", OPTIONS(reservation_confirm_options), .method = "POST", .path = "/v1/reservations/{}/confirm", COLUMNS(reservation_columns),
+    .examples = "  berth reservation confirm evening" };
+COMMAND reservation_release = { "reservation", "release", ARGUMENTS("NAME..."), .summary = "give back what is left of a reservation", OPTIONS(reservation_end_options), .method = "POST", .path = "/v1/reservations/{}/release", COLUMNS(reservation_columns), LOOK("/v1/reservations/{}", "be released"),
+    .examples = "  berth reservation release evening" };
+COMMAND reservation_cancel = { "reservation", "cancel", ARGUMENTS("NAME..."), .summary = "cancel a reservation", OPTIONS(reservation_end_options), .method = "POST", .path = "/v1/reservations/{}/cancel", COLUMNS(reservation_columns), LOOK("/v1/reservations/{}", "be cancelled"),
+    .examples = "  berth reservation cancel evening --dry-run" };
+COMMAND reservation_availability = { "reservation", "availability", .summary = "the earliest times when devices could be reserved", OPTIONS(slot_options), .method = "GET", .path = "/v1/slots", COLUMNS(slot_columns),
+    .examples = "  berth reservation availability -c h100-80g -g 16 --for 2h" };
 COMMAND image_import = { "image", "import", .arguments = "NAME PATH", .arguments_min = 2, .arguments_max = 2, .summary = "upload a directory, a tarball, an OCI layout or archive as an image", OPTIONS(import_options), .run = run_image_import, COLUMNS(image_columns),
     .examples = "  berth image import debian-12 debian-12.tar" };
 COMMAND image_set = { "image", "set", ARGUMENT("NAME"), .summary = "name an image of a registry", OPTIONS(image_options), .method = "POST", .path = "/v1/images", .argument_field = "name", COLUMNS(image_columns),
@@ -626,6 +691,13 @@ const struct cli_command *const cli_commands[] = {
     &volume_put,
     &volume_get,
     &volume_remove,
+    &reservation_create,
+    &reservation_list,
+    &reservation_show,
+    &reservation_confirm,
+    &reservation_release,
+    &reservation_cancel,
+    &reservation_availability,
     &image_import,
     &image_set,
     &image_list,

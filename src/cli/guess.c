@@ -65,6 +65,7 @@ static const struct {
     { "pool", "/v1/pools?limit=1000", "name" },
     { "profile", "/v1/profiles?limit=1000", "name" },
     { "project", "/v1/projects?limit=1000", "path" },
+    { "reservation", "/v1/reservations?limit=1000", "name" },
     { "tenant", "/v1/tenants?limit=1000", "path" },
     { "volume", "/v1/volumes?limit=1000", "name" },
     { "workload", "/v1/workloads?limit=1000", "name" },

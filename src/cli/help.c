@@ -15,6 +15,7 @@ static const char *const noun_summaries[][2] = {
     { "allocation", "what the nodes hold for running work" },
     { "token", "credentials" },
     { "volume", "storage of a tenant" },
+    { "reservation", "devices in windows of time" },
     { "image", "root file systems of workloads" },
     { "credential", "logins at private registries" },
     { "usage", "what was used" },

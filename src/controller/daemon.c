@@ -10,6 +10,7 @@
 #include "controller/server.h"
 #include "controller/snapshotter.h"
 #include "controller/state_load.h"
+#include "controller/zones.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/file.h"
@@ -544,6 +545,7 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
     berthd->claims =
         (struct epoch_claims){ .is_restored = epoch_is_restored(&berthd->config), .first = epoch };
     engine_start(berthd->engine, epoch, str_of(BERTH_VERSION));
+    zones_refresh(berthd->engine, clock_wall());
     return ERR_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "os/file.h"
 #include "os/log.h"
 #include "os/random.h"
+#include "os/zone_file.h"
 
 enum {
     BURST_SECONDS = 10,
@@ -43,6 +44,17 @@ static int64_t op_blob_size(void *arg, struct id tenant, const struct digest *di
             return u->r.size_bytes;
     }
     return -1;
+}
+
+static enum err op_zone_rule(void *arg, struct str name, struct arena *arena, struct str *out,
+                             struct error *e)
+{
+    AUTO(buf) struct buf rule = { 0 };
+    (void)arg;
+    enum err rc = zone_file_rule(name, clock_wall(), &rule, e);
+    if (rc == ERR_OK)
+        *out = str_copy(arena, buf_str(&rule));
+    return rc;
 }
 
 /* Answering at all shows that the loop turns. */
@@ -717,6 +729,7 @@ enum err server_open(struct berthd *berthd, struct server **out, struct error *e
         .new_id = op_new_id,
         .seal = op_seal,
         .blob_size = op_blob_size,
+        .zone_rule = op_zone_rule,
         .health = op_health,
         .readiness = op_readiness,
         .metrics = op_metrics,

@@ -48,6 +48,7 @@ static const struct setting settings[] = {
     SETTING(device_reserve_mib, 0, INT64_C(1) << 20),
     SETTING(backoff_base_s, 0, DAY_S),
     SETTING(backoff_max_s, 0, DAY_S),
+    SETTING(lead_s, 0, DAY_S),
     SETTING(ended_keep_s, 0, YEAR_S),
     SETTING(ended_keep_count, 0, 10000000),
     SETTING(default_time_limit_s, 0, YEAR_S),

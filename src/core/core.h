@@ -24,6 +24,24 @@ enum err decide(const struct state *state, const struct sched *sched, const stru
 void decide_plan(const struct state *state, const struct plan *plan, struct mono now,
                  struct wall wall, struct arena *arena, struct event_list *events);
 
+/* When so many devices of a class could be reserved for so long: the earliest from `from` on. */
+struct slot_query {
+    int64_t class_number;
+    int64_t gpu_milli;
+    int64_t duration_s;
+    struct wall from;
+};
+struct slot {
+    struct window window;
+    int64_t free_milli; /* could be reserved in it, at least `gpu_milli` */
+};
+enum { SLOTS_MAX = 32 };
+/* At most `max` of them that do not overlap; returns how many. `most_milli` gets what could be
+ * reserved if nothing else were. */
+size_t core_slots(const struct state *state, const struct sched *sched,
+                  const struct slot_query *query, struct slot *out, size_t max,
+                  int64_t *most_milli);
+
 /* The earliest moment at which CMD_TICK has something to do; INT64_MAX: never. Deadlines depend on
  * when nodes were last back in contact, so the scheduler's index keeps them; asking costs
  * nothing. */

@@ -56,6 +56,11 @@ static const struct row {
     [CMD_CREDENTIAL_SET]      = { decide_credential_set,     PERMIT_CREDENTIAL_WRITE },
     [CMD_CREDENTIAL_REMOVE]   = { decide_credential_remove,  PERMIT_CREDENTIAL_WRITE },
     [CMD_UPLOAD_STORED]       = { decide_upload_stored,      PERMIT_IMAGE_WRITE },
+    [CMD_RESERVATION_CREATE]  = { decide_reservation_create,  PERMIT_RESERVATION_WRITE },
+    [CMD_RESERVATION_CONFIRM] = { decide_reservation_confirm, PERMIT_RESERVATION_WRITE },
+    [CMD_RESERVATION_RELEASE] = { decide_reservation_release, PERMIT_RESERVATION_WRITE },
+    [CMD_RESERVATION_CANCEL]  = { decide_reservation_cancel,  PERMIT_RESERVATION_WRITE },
+    [CMD_RESERVATION_REZONE]  = { decide_reservation_rezone,  PERMIT_SYSTEM },
     [CMD_TICK]                = { decide_tick,               PERMIT_SYSTEM },
 };
 /* clang-format on */

@@ -135,6 +135,11 @@ enum err decide_image_remove(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_credential_set(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_credential_remove(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_upload_stored(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_reservation_create(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_reservation_confirm(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_reservation_release(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_reservation_cancel(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_reservation_rezone(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_tick(struct decision *d, struct error *e) MUST_CHECK;
 
 #endif

@@ -67,6 +67,9 @@ void lifecycle_settle(struct decision *d);
 void node_rebooted(struct decision *d, struct node *node);
 void node_gone(struct decision *d, struct node *node);
 
+/* reservation.c: a window opens or is over, some of it is missing or back, nothing is left. */
+void reservation_tick(struct decision *d, struct reservation *reservation);
+
 /* node.c */
 enum err find_node(const struct decision *d, struct node **out, struct error *e) MUST_CHECK;
 /* The node, if it is the one that asks (or the controller itself asks). */

@@ -93,6 +93,7 @@ static void end(struct decision *d, const struct plan_entry *entry)
 void decide_plan(const struct state *state, const struct plan *plan, struct mono now,
                  struct wall wall, struct arena *arena, struct event_list *events)
 {
+    static const struct id nobody;
     AUTO(decision) struct decision d;
     decision_init(&d, state, arena, events);
     d.actor = (struct actor){ .role = ROLE_SYSTEM, .name = STR("scheduler") };
@@ -106,7 +107,8 @@ void decide_plan(const struct state *state, const struct plan *plan, struct mono
             start(&grants, entry);
             break;
         case PLAN_EVICT:
-            workload_evict(&d, entry->workload, entry->cause, entry->for_whom->r.id);
+            workload_evict(&d, entry->workload, entry->cause,
+                           entry->for_whom != NULL ? entry->for_whom->r.id : nobody);
             break;
         case PLAN_END:
             end(&d, entry);

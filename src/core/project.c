@@ -323,6 +323,10 @@ static const char *project_obstacle(const struct decision *d, const struct proje
         return "it has workloads that have not ended; cancel them first";
     if (project->volume_count > 0)
         return "it has volumes; remove them first";
+    for (const struct reservation *r = d->state->first_reservation; r != NULL; r = r->next) {
+        if (r->project == project && !reservation_state_is_final(r->r.state))
+            return "it has reservations; cancel them first";
+    }
     if (project->image_count > 0)
         return "it has images; remove them first";
     for (const struct token *token = d->state->first_token; token != NULL; token = token->next) {
@@ -365,6 +369,10 @@ enum err decide_project_remove(struct decision *d, struct error *e)
     for (const struct credential *c = d->state->first_credential; c != NULL; c = c->next) {
         if (id_eq(c->r.tenant, project->r.id))
             decide_add(d, EV_CREDENTIAL_REMOVED, tenant)->removed.id = c->r.id;
+    }
+    for (const struct reservation *r = d->state->first_reservation; r != NULL; r = r->next) {
+        if (r->project == project)
+            decide_add(d, EV_RESERVATION_REMOVED, tenant)->removed.id = r->r.id;
     }
     decide_add(d, EV_PROJECT_REMOVED, tenant)->removed.id = project->r.id;
     return ERR_OK;

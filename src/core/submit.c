@@ -232,6 +232,34 @@ static enum err resolve_upload(const struct decision *d, struct id tenant, struc
     return err_field(e, "upload", "upload: nothing with this digest is stored; upload it first");
 }
 
+/* Its project's own work, or that of projects below. */
+static enum err tie(const struct decision *d, const struct reservation *reservation,
+                    struct workload_record *r, struct error *e)
+{
+    int64_t class_number = reservation->r.class_number;
+    struct str class_name = state_class(d->state, class_number)->r.name;
+    char text[MILLI_TEXT_MAX];
+    bool is_named = r->request.class_count == 0;
+    for (size_t i = 0; i < r->request.class_count; i++)
+        is_named |= r->request.class_numbers[i] == class_number;
+    if (!project_is_within(state_project(d->state, r->project), reservation->project))
+        return err_field(e, "reservation", "reservation: %.*s is of project %.*s",
+                         STR_ARG(reservation->r.name), STR_ARG(reservation->project->r.path));
+    if (!is_named || !wants_devices(&r->request))
+        return err_field(e, "reservation", "reservation: %.*s has devices of %.*s; ask for those",
+                         STR_ARG(reservation->r.name), STR_ARG(class_name));
+    r->request.class_numbers[0] = class_number;
+    r->request.class_count = 1;
+    int64_t charge = r->members * request_charge(d->state, &r->request, class_number);
+    if (charge > reservation->r.gpu_milli)
+        return err_cause(e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT,
+                         "it needs more %.*s than the %s of reservation %.*s; ask for less",
+                         STR_ARG(class_name), milli_text(reservation->r.gpu_milli, text),
+                         STR_ARG(reservation->r.name));
+    r->reservation = reservation->r.id;
+    return ERR_OK;
+}
+
 static struct volume *volume_named(const struct decision *d, struct id tenant, struct str name)
 {
     struct id id;
@@ -270,6 +298,29 @@ static enum err resolve_mounts(const struct decision *d, struct id tenant,
         r->volumes.items[r->volumes.count++] = volume->r.id;
     }
     return ERR_OK;
+}
+
+/* Its devices are what it is for: of that class, and no more at once than it has. */
+static enum err resolve_reservation(const struct decision *d, struct id tenant,
+                                    struct workload_record *r, struct error *e)
+{
+    struct str name = d->command->submit.reservation;
+    struct id id;
+    struct reservation *reservation = NULL;
+    if (name.size == 0)
+        return ERR_OK;
+    if (id_parse(ID_RESERVATION, name, &id))
+        reservation = state_reservation(d->state, id);
+    else
+        reservation = state_reservation_by_name(d->state, tenant, name);
+    if (reservation == NULL || !id_eq(reservation->project->tenant->r.id, tenant))
+        return err_field(e, "reservation", "reservation: there is no reservation \"%.*s\"",
+                         (int)MIN_OF(name.size, (size_t)100), name.data);
+    if (reservation_state_is_final(reservation->r.state))
+        return err_field(e, "reservation", "reservation: %.*s is %s; no window of it is left",
+                         STR_ARG(reservation->r.name),
+                         enum_name(&reservation_state_names, reservation->r.state));
+    return tie(d, reservation, r, e);
 }
 
 /* The tenant of a workload or of an array's workloads; none: no such thing. */
@@ -471,6 +522,8 @@ enum err decide_workload_submit(struct decision *d, struct error *e)
         rc = resolve_upload(d, tenant, &r.upload, e);
     if (rc == ERR_OK)
         rc = resolve_mounts(d, tenant, &r, e);
+    if (rc == ERR_OK)
+        rc = resolve_reservation(d, tenant, &r, e);
     if (rc == ERR_OK)
         rc = resolve_dependencies(d, tenant, &r.depends_on, e);
     if (rc == ERR_OK)

@@ -91,6 +91,9 @@ enum err decide_tick(struct decision *d, struct error *e)
         case DUE_DRAIN:
             drain_is_over(d, due[i].node);
             break;
+        case DUE_RESERVATION:
+            reservation_tick(d, due[i].reservation);
+            break;
         case DUE_FORGET:
             forget(d, due[i].workload);
             break;

@@ -414,6 +414,7 @@ static bool engine_schedule(struct engine *engine, size_t budget)
         .wall = engine->seams.wall_now(engine->seams.arg),
         .actor = { .role = ROLE_SYSTEM, .name = STR("scheduler") },
     };
+    sched_clock(engine->sched, command.now, command.wall);
     bool more = sched_step(engine->sched, command.now, budget, arena, &plan);
     if (plan.count == 0)
         return more;
@@ -488,6 +489,7 @@ bool engine_turn(struct engine *engine, size_t budget)
 {
     assert(engine->is_started);
     struct mono now = engine_now(engine);
+    sched_clock(engine->sched, now, engine->seams.wall_now(engine->seams.arg));
     if (engine->is_refusing) {
         if (engine->flying == NULL && engine_is_due(engine->probe_at, now)) {
             engine->is_probing = true;
@@ -515,7 +517,8 @@ bool engine_turn(struct engine *engine, size_t budget)
     if (is_ready && !pace_holds(engine, now))
         engine_flush(engine);
     engine_rest(engine);
-    return more;
+    /* A step may find that a reservation lacks devices. */
+    return more || engine_is_due(core_next_deadline(engine->sched), now);
 }
 
 struct mono engine_wake_at(const struct engine *engine)

@@ -66,7 +66,7 @@ static const char *const meanings[CAUSE_COUNT] = {
     [CAUSE_WAITING_FOR_TOPOLOGY] =
         "There is room, but not close enough together; ask for less locality or wait.",
     [CAUSE_WAITING_FOR_RESERVATION] =
-        "The reservation it is bound to has not begun; it starts in that window.",
+        "Its own reservation is not open, or what it could use is kept for another's.",
     [CAUSE_WAITING_FOR_BUDGET] =
         "The budget of the project is spent; raise it or wait for the next period.",
     [CAUSE_WAITING_FOR_PROVISION] =

@@ -41,6 +41,11 @@ static const char *const names[CMD_COUNT] = {
     [CMD_CREDENTIAL_SET] = "credential_set",
     [CMD_CREDENTIAL_REMOVE] = "credential_remove",
     [CMD_UPLOAD_STORED] = "upload_stored",
+    [CMD_RESERVATION_CREATE] = "reservation_create",
+    [CMD_RESERVATION_CONFIRM] = "reservation_confirm",
+    [CMD_RESERVATION_RELEASE] = "reservation_release",
+    [CMD_RESERVATION_CANCEL] = "reservation_cancel",
+    [CMD_RESERVATION_REZONE] = "reservation_rezone",
     [CMD_TICK] = "tick",
 };
 

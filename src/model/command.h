@@ -49,6 +49,11 @@ enum command_type {
     CMD_CREDENTIAL_SET,
     CMD_CREDENTIAL_REMOVE,
     CMD_UPLOAD_STORED,
+    CMD_RESERVATION_CREATE,
+    CMD_RESERVATION_CONFIRM,
+    CMD_RESERVATION_RELEASE,
+    CMD_RESERVATION_CANCEL,
+    CMD_RESERVATION_REZONE, /* the system's table says another rule of that zone by now */
     CMD_TICK, /* deadlines: back-off, start timeout, grace, drain, forgetting ended work */
     CMD_COUNT
 };
@@ -163,6 +168,7 @@ struct command {
         struct image_spec image_set;
         struct credential_spec credential_set;
         struct upload_stored upload_stored;
+        struct reservation_spec reservation; /* rezone: zone and rule of it */
     };
     struct target target; /* of everything that acts on an object */
     struct str spec_json; /* submit: the spec as canonical JSON, made by wire from `submit` */

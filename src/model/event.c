@@ -24,6 +24,7 @@ static const char *const names[EV_TYPE_COUNT] = {
     [EV_WORKLOAD_SUBMITTED] = "workload_submitted",
     [EV_WORKLOAD_CHANGED] = "workload_changed",
     [EV_WORKLOAD_FORGOTTEN] = "workload_forgotten",
+    [EV_WORKLOAD_UNTIED] = "workload_untied",
     [EV_ALLOCATION_GRANTED] = "allocation_granted",
     [EV_ALLOCATION_CHANGED] = "allocation_changed",
     [EV_VOLUME_SET] = "volume_set",
@@ -33,6 +34,8 @@ static const char *const names[EV_TYPE_COUNT] = {
     [EV_CREDENTIAL_SET] = "credential_set",
     [EV_CREDENTIAL_REMOVED] = "credential_removed",
     [EV_UPLOAD_STORED] = "upload_stored",
+    [EV_RESERVATION_SET] = "reservation_set",
+    [EV_RESERVATION_REMOVED] = "reservation_removed",
 };
 
 const char *event_name(enum event_type type)

@@ -33,6 +33,7 @@ enum event_type {
     EV_WORKLOAD_SUBMITTED = 50,
     EV_WORKLOAD_CHANGED = 51,   /* state, cause, counters: one step of the transition table */
     EV_WORKLOAD_FORGOTTEN = 52, /* final and without allocations: left memory, stays in the store */
+    EV_WORKLOAD_UNTIED = 53,    /* it goes on without its reservation, on demand */
     EV_ALLOCATION_GRANTED = 60,
     EV_ALLOCATION_CHANGED = 61,
     EV_VOLUME_SET = 70,
@@ -42,6 +43,8 @@ enum event_type {
     EV_CREDENTIAL_SET = 74,
     EV_CREDENTIAL_REMOVED = 75,
     EV_UPLOAD_STORED = 76,
+    EV_RESERVATION_SET = 80,     /* asked for, and every step of it: after-image */
+    EV_RESERVATION_REMOVED = 81, /* ended long ago: left memory, stays in the journal */
     EV_TYPE_COUNT
 };
 
@@ -145,7 +148,8 @@ struct event {
         struct image_record image_set;
         struct credential_record credential_set;
         struct upload_stored upload_stored;
-        struct removed removed; /* every ..._REMOVED and EV_WORKLOAD_FORGOTTEN */
+        struct reservation_record reservation_set;
+        struct removed removed; /* every ..._REMOVED, EV_WORKLOAD_FORGOTTEN, ..._UNTIED */
     };
 };
 

@@ -27,6 +27,8 @@ static void evolve_settings_changed(struct state *state, const struct event *eve
     state->settings = event->settings;
     if (state->settings.starvation_after_s == 0)
         state->settings.starvation_after_s = STARVATION_AFTER_S;
+    if (state->settings.lead_s == UNSET)
+        state->settings.lead_s = LEAD_DEFAULT_S; /* of before there were reservations */
     state->settings.version = version_of(event, from, event->settings.version);
 }
 
@@ -54,6 +56,7 @@ static const struct step {
     [EV_WORKLOAD_SUBMITTED] = { evolve_workload_submitted, true },
     [EV_WORKLOAD_CHANGED] = { evolve_workload_changed, false },
     [EV_WORKLOAD_FORGOTTEN] = { evolve_workload_forgotten, false },
+    [EV_WORKLOAD_UNTIED] = { evolve_workload_untied, false },
     [EV_ALLOCATION_GRANTED] = { evolve_allocation_granted, true },
     [EV_ALLOCATION_CHANGED] = { evolve_allocation_changed, false },
     [EV_VOLUME_SET] = { evolve_volume_set, true },
@@ -63,6 +66,8 @@ static const struct step {
     [EV_CREDENTIAL_SET] = { evolve_credential_set, true },
     [EV_CREDENTIAL_REMOVED] = { evolve_credential_removed, false },
     [EV_UPLOAD_STORED] = { evolve_upload_stored, true },
+    [EV_RESERVATION_SET] = { evolve_reservation_set, true },
+    [EV_RESERVATION_REMOVED] = { evolve_reservation_removed, false },
 };
 
 /* Counted after the event, so that a tenant's feed begins with its own creation. */

@@ -29,12 +29,16 @@ evolve_fn evolve_node_set, evolve_node_contact, evolve_node_holds, evolve_node_r
 evolve_fn evolve_device_changed; /* evolve_node.c */
 
 evolve_fn evolve_workload_submitted, evolve_workload_changed; /* evolve_workload.c */
-evolve_fn evolve_workload_forgotten;
+evolve_fn evolve_workload_forgotten, evolve_workload_untied;
+
+evolve_fn evolve_reservation_set, evolve_reservation_removed; /* evolve_reservation.c */
 
 evolve_fn evolve_allocation_granted, evolve_allocation_changed; /* evolve_allocation.c */
 
 /* Takes a final workload without allocations out of memory. */
 void workload_forget(struct state *state, struct workload *workload);
+/* Takes all reservations of a project out of the state. */
+void reservations_drop(struct state *state, struct id project);
 /* Takes everything that belongs to a tenant out of the state, except its projects and workloads. */
 void belongings_drop(struct state *state, struct id tenant);
 

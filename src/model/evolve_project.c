@@ -108,6 +108,7 @@ void evolve_project_removed(struct state *state, const struct event *event, enum
     assert(project->live_workloads == 0);
 
     workloads_forget(state, project);
+    reservations_drop(state, project->r.id);
     if (project->parent == NULL)
         belongings_drop(state, project->r.id);
     project_unlink(state, project);

@@ -145,3 +145,14 @@ void evolve_workload_forgotten(struct state *state, const struct event *event, e
     assert(workload != NULL);
     workload_forget(state, workload);
 }
+
+void evolve_workload_untied(struct state *state, const struct event *event, enum history from)
+{
+    static const struct id none;
+    struct workload *workload = state_workload(state, event->removed.id);
+    (void)from;
+    assert(workload != NULL && !id_is_none(workload->r.reservation));
+    workload->r.reservation = none;
+    workload->r.is_on_demand = true;
+    workload->r.version = event->sequence;
+}

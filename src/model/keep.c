@@ -262,6 +262,24 @@ void workload_drop(struct pool *pool, struct workload_record *r)
     nodes_drop(pool, &r->nodes);
 }
 
+void reservation_keep(struct pool *pool, struct reservation_record *r)
+{
+    str_keep(pool, &r->name);
+    str_keep(pool, &r->user);
+    str_keep(pool, &r->zone);
+    str_keep(pool, &r->zone_rule);
+    str_keep(pool, &r->detail);
+}
+
+void reservation_drop(struct pool *pool, struct reservation_record *r)
+{
+    str_drop(pool, &r->name);
+    str_drop(pool, &r->user);
+    str_drop(pool, &r->zone);
+    str_drop(pool, &r->zone_rule);
+    str_drop(pool, &r->detail);
+}
+
 void allocation_keep(struct pool *pool, struct allocation_record *r)
 {
     KEEP_ITEMS(pool, &r->shares);

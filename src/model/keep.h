@@ -35,6 +35,9 @@ void image_drop(struct pool *pool, struct image_record *r);
 void credential_keep(struct pool *pool, struct credential_record *r);
 void credential_drop(struct pool *pool, struct credential_record *r);
 
+void reservation_keep(struct pool *pool, struct reservation_record *r);
+void reservation_drop(struct pool *pool, struct reservation_record *r);
+
 /* Lists of nodes. */
 void devices_keep(struct pool *pool, struct device_list *list);
 void devices_drop(struct pool *pool, struct device_list *list);

@@ -26,6 +26,27 @@ static const char *const workload_kinds[WORKLOAD_KIND_COUNT] = {
 };
 NAMES(workload_kind_names, "workload kind", workload_kinds);
 
+static const char *const reservation_states[RSV_STATE_COUNT] = {
+    [RSV_REQUESTED] = "requested", [RSV_CONFIRMED] = "confirmed", [RSV_ACTIVE] = "active",
+    [RSV_DEGRADED] = "degraded",   [RSV_COMPLETED] = "completed", [RSV_RELEASED] = "released",
+    [RSV_CANCELLED] = "cancelled",
+};
+NAMES(reservation_state_names, "reservation state", reservation_states);
+
+static const char *const repeats[REPEAT_COUNT] = {
+    [REPEAT_DAY] = "day",
+    [REPEAT_WEEKDAY] = "weekday",
+    [REPEAT_WEEK] = "week",
+};
+NAMES(repeat_names, "recurrence", repeats);
+
+static const char *const end_policies[END_POLICY_COUNT] = {
+    [END_REQUEUE] = "requeue",
+    [END_ON_DEMAND] = "on_demand",
+    [END_STOP] = "stop",
+};
+NAMES(end_policy_names, "end policy", end_policies);
+
 static const char *const class_kinds[CLASS_KIND_COUNT] = {
     [CLASS_GPU] = "gpu",
     [CLASS_CPU] = "cpu",

@@ -2,7 +2,7 @@
 #ifndef MODEL_KINDS_H
 #define MODEL_KINDS_H
 
-#include "base/str.h"
+#include "base/calendar.h"
 
 enum workload_state {
     WL_NONE, /* "no such state": the answer of a refused transition */
@@ -29,6 +29,18 @@ enum allocation_state {
     AL_LOST,        /* its node was declared lost: devices held until the node confirms it gone */
     AL_ENDED,
     AL_STATE_COUNT
+};
+
+enum reservation_state {
+    RSV_NONE,
+    RSV_REQUESTED, /* asked for: nothing is kept free for it */
+    RSV_CONFIRMED, /* its windows are kept; none is open */
+    RSV_ACTIVE,    /* a window is open, and all of it is there */
+    RSV_DEGRADED,  /* its window is open or to come, and some of it is missing */
+    RSV_COMPLETED, /* all of its windows are over */
+    RSV_RELEASED,  /* its holder gave it back */
+    RSV_CANCELLED,
+    RSV_STATE_COUNT
 };
 
 enum workload_kind { KIND_JOB, KIND_SESSION, KIND_SERVICE, KIND_CLUSTER, WORKLOAD_KIND_COUNT };
@@ -65,6 +77,7 @@ enum node_contact {
 };
 enum hold_kind { HOLD_PERSON, HOLD_CHECK, HOLD_DRAIN, HOLD_KIND_COUNT };
 enum device_health { DEVICE_OK, DEVICE_FAILED, DEVICE_GONE, DEVICE_HEALTH_COUNT };
+enum end_policy { END_REQUEUE, END_ON_DEMAND, END_STOP, END_POLICY_COUNT };
 enum reclaim_to { RECLAIM_TO_QUOTA, RECLAIM_TO_FAIR_SHARE, RECLAIM_TO_COUNT };
 enum placement {
     PLACE_FIRST_FIT,
@@ -88,6 +101,9 @@ struct enum_names {
 
 extern const struct enum_names workload_state_names;
 extern const struct enum_names allocation_state_names;
+extern const struct enum_names reservation_state_names;
+extern const struct enum_names repeat_names; /* of base/calendar.h; once has no name */
+extern const struct enum_names end_policy_names;
 extern const struct enum_names workload_kind_names;
 extern const struct enum_names class_kind_names;
 extern const struct enum_names slicing_names;
@@ -111,6 +127,17 @@ bool enum_parse(const struct enum_names *names, struct str text, unsigned *out);
 static inline bool workload_state_is_final(enum workload_state s)
 {
     return s >= WL_SUCCEEDED;
+}
+
+static inline bool reservation_state_is_final(enum reservation_state s)
+{
+    return s >= RSV_COMPLETED;
+}
+
+/* Something is kept free for it. */
+static inline bool reservation_is_kept(enum reservation_state s)
+{
+    return s == RSV_CONFIRMED || s == RSV_ACTIVE || s == RSV_DEGRADED;
 }
 
 /* Counts against quota and bill: the process may exist. */

@@ -10,6 +10,7 @@
 #ifndef MODEL_RECORD_H
 #define MODEL_RECORD_H
 
+#include "base/calendar.h"
 #include "base/id.h"
 #include "base/timepoint.h"
 #include "model/cause.h"
@@ -41,6 +42,7 @@ enum {
     ARGV_MAX = 1024,
     ENV_MAX = 512,
     LABELS_MAX = 64,
+    RESERVATIONS_MAX = 1000,     /* that have not ended; what is to come of them is counted often */
     SPEC_MAX_BYTES = 128 * 1024, /* of one workload's JSON */
     DIGEST_BYTES = 32
 };
@@ -181,6 +183,7 @@ struct settings_record {
     int64_t device_reserve_mib;     /* 0 */
     int64_t backoff_base_s;         /* 60: the n-th own failure waits base * 2^n */
     int64_t backoff_max_s;          /* 3600 */
+    int64_t lead_s;                 /* 300: how long before its start a window is cleared */
     int64_t ended_keep_s;           /* 3600: how long an ended workload stays in memory */
     int64_t ended_keep_count;       /* 10000: and how many at most */
     int64_t default_time_limit_s;   /* 0, none: what work without a time limit is planned with */
@@ -236,6 +239,37 @@ struct credential_record {
     struct str registry;
     struct str username;
     struct str sealed; /* bytes in hexadecimal; only the controller can open them */
+    uint64_t version;
+};
+
+/*
+ * Devices for a project in windows of time. The rule is kept: local times, and the zone by its name
+ * and by what that meant when it was last looked up; `window` is what follows of it, and is made
+ * anew when the zone's rule changes.
+ */
+struct reservation_record {
+    struct id id;
+    struct id project;
+    struct str name; /* of one that has not ended: the tenant's only one */
+    struct str user;
+    int64_t class_number;
+    int64_t gpu_milli;      /* whole devices */
+    struct str zone;        /* "Europe/Berlin" */
+    struct str zone_rule;   /* base/zone.h */
+    int64_t start_s, end_s; /* of the first window: what clocks there show, struct local */
+    enum repeat repeat;
+    int64_t interval;
+    int64_t until_s; /* of what repeats: the last window begins before; struct local */
+    enum end_policy end_policy;
+    bool is_lent;          /* what is unused of an open window may be used by work that can go */
+    bool is_overcommitted; /* accepted by force beyond what there is */
+    enum reservation_state state;
+    struct str detail;                    /* why it is in this state, for people */
+    struct wall window_start, window_end; /* the open one or the next; of ended ones the last */
+    int64_t windows_passed;
+    struct mono ended_at; /* 0: it has not ended */
+    uint64_t created_sequence;
+    struct wall created;
     uint64_t version;
 };
 
@@ -342,6 +376,8 @@ struct workload_record {
     int64_t fence_after_s;
     struct dependency_list depends_on;
     struct id_list volumes; /* at most MOUNTS_MAX */
+    struct id reservation;  /* none: not tied to any */
+    bool is_on_demand;      /* the window of its reservation ended, and it went on */
 
     enum workload_state state;
     enum cause cause;  /* why it is in this state; of queued work the scheduler knows better */

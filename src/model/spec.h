@@ -53,6 +53,7 @@ struct workload_spec {
     struct mount_list mounts;
     struct dependency_spec_list depends_on;
     struct str_list classes;
+    struct str reservation; /* name or id, of the own tenant: runs in its windows only */
     struct str upload; /* digest in hexadecimal of stored code, unpacked at the working directory */
     int64_t count;     /* > 1: an array of that many workloads */
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib, shm_mib;
@@ -117,6 +118,19 @@ struct image_spec {
     struct str name, tenant, source;
     struct digest manifest;
     int64_t size_bytes;
+};
+
+/* Times are local times of the zone: "2026-03-27T18:00:00". */
+struct reservation_spec {
+    struct str name, project, class_name;
+    struct str zone;      /* "" is UTC */
+    struct str zone_rule; /* what it means now: found by whoever may read the system's tables */
+    struct str start, end, until;
+    int64_t gpu_milli;
+    int64_t duration_s;                  /* instead of `end` */
+    int64_t every, interval, end_policy; /* enums and a number, or UNSET */
+    bool is_lent, is_forced;
+    bool is_request; /* only asked for: somebody confirms it later */
 };
 
 struct credential_spec {

@@ -20,6 +20,7 @@ static const struct settings_record default_settings = {
     .starvation_after_s = STARVATION_AFTER_S,
     .reclaim_to = RECLAIM_TO_QUOTA,
     .placement = PLACE_ADAPTIVE,
+    .lead_s = LEAD_DEFAULT_S,
 };
 
 struct state *state_new(void)
@@ -48,6 +49,7 @@ void state_free(struct state *state)
     id_map_done(&state->images);
     id_map_done(&state->credentials);
     mix_done(&state->mix);
+    id_map_done(&state->reservations);
     pool_done(&state->pool);
     mem_free(state);
 }

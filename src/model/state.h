@@ -99,6 +99,12 @@ struct upload {
     struct upload *next;
 };
 
+struct reservation {
+    struct reservation_record r;
+    struct project *project;
+    struct reservation *next, *prev;
+};
+
 struct state {
     struct pool pool;
     uint64_t sequence; /* of the last event applied */
@@ -122,6 +128,7 @@ struct state {
     struct image *first_image, *last_image;
     struct credential *first_credential, *last_credential;
     struct upload *first_upload;
+    struct reservation *first_reservation, *last_reservation;
     size_t project_count, node_count, workload_count, ended_count, allocation_count;
 
     struct id_map projects; /* tenants too */
@@ -135,6 +142,7 @@ struct state {
     struct id_map volumes;
     struct id_map images;
     struct id_map credentials;
+    struct id_map reservations;
 };
 
 /* An empty state, before any event. Freeing it frees everything that was found in it. */
@@ -203,6 +211,14 @@ struct credential *state_credential(const struct state *state, struct id id);
 const struct credential *state_credential_at(const struct state *state, struct id tenant,
                                              struct str registry);
 
+struct reservation *state_reservation(const struct state *state, struct id id);
+/* The tenant's: the one of that name that has not ended, else the last that had it. */
+struct reservation *state_reservation_by_name(const struct state *state, struct id tenant,
+                                              struct str name);
+/* Its rule; the zone's was checked when it was made. */
+struct calendar reservation_calendar(const struct reservation_record *r);
+struct window reservation_window(const struct reservation_record *r);
+
 /* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
 struct quota project_quota(const struct project *project, int64_t class_number);
 /* Each from the nearest of itself and its ancestors that sets it; 0: none does. */
@@ -222,6 +238,7 @@ bool device_is_usable(const struct device_record *device);
 struct project *project_next(const struct project *project);
 
 /* First uid of the tenant's own range of 65,536; tenant numbers end where uids of others begin. */
+enum { LEAD_DEFAULT_S = 300 };
 enum { UID_RANGE = 65536, TENANT_NUMBERS_MAX = 28664 };
 uint32_t tenant_uid_base(const struct project *tenant);
 

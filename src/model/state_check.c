@@ -134,13 +134,23 @@ DEFINE_LIST_CHECK(token, tokens)
 DEFINE_LIST_CHECK(volume, volumes)
 DEFINE_LIST_CHECK(image, images)
 DEFINE_LIST_CHECK(credential, credentials)
+DEFINE_LIST_CHECK(reservation, reservations)
 DEFINE_LIST_CHECK(node, nodes)
 DEFINE_LIST_CHECK(workload, workloads)
+
+static bool check_reservations(const struct state *state, struct error *e)
+{
+    for (const struct reservation *r = state->first_reservation; r != NULL; r = r->next)
+        FACT(e, r->project == state_project(state, r->r.project),
+             "reservation %.*s is of the wrong project", STR_ARG(r->r.name));
+    return true;
+}
 
 static bool check_belongings(const struct state *state, struct error *e)
 {
     return check_token_list(state, e) && check_volume_list(state, e) &&
-           check_image_list(state, e) && check_credential_list(state, e);
+           check_image_list(state, e) && check_credential_list(state, e) &&
+           check_reservation_list(state, e) && check_reservations(state, e);
 }
 
 static bool check_node(const struct state *state, const struct node *node, size_t *held,

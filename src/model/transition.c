@@ -82,6 +82,35 @@ static const bool allocation_steps[AL_STATE_COUNT][AL_STATE_COUNT] = {
         [AL_ENDED] = true, /* a person decided, or the process died after all */
     },
 };
+
+static const bool reservation_steps[RSV_STATE_COUNT][RSV_STATE_COUNT] = {
+    [RSV_REQUESTED] = {
+        [RSV_CONFIRMED] = true,
+        [RSV_DEGRADED] = true,  /* confirmed by force, and there is too little */
+        [RSV_CANCELLED] = true, /* also: nobody confirmed it in time */
+    },
+    [RSV_CONFIRMED] = {
+        [RSV_ACTIVE] = true,    /* a window opens */
+        [RSV_DEGRADED] = true,  /* some of it is missing, now or for the window to come */
+        [RSV_COMPLETED] = true, /* its last window passed while the controller was away */
+        [RSV_RELEASED] = true,
+        [RSV_CANCELLED] = true,
+    },
+    [RSV_ACTIVE] = {
+        [RSV_DEGRADED] = true,
+        [RSV_CONFIRMED] = true, /* the window is over, and there is another */
+        [RSV_COMPLETED] = true,
+        [RSV_RELEASED] = true,
+        [RSV_CANCELLED] = true,
+    },
+    [RSV_DEGRADED] = {
+        [RSV_ACTIVE] = true,    /* what was missing is replaced */
+        [RSV_CONFIRMED] = true,
+        [RSV_COMPLETED] = true,
+        [RSV_RELEASED] = true,
+        [RSV_CANCELLED] = true,
+    },
+};
 /* clang-format on */
 
 bool workload_may_become(enum workload_state from, enum workload_state to)
@@ -92,4 +121,9 @@ bool workload_may_become(enum workload_state from, enum workload_state to)
 bool allocation_may_become(enum allocation_state from, enum allocation_state to)
 {
     return from < AL_STATE_COUNT && to < AL_STATE_COUNT && allocation_steps[from][to];
+}
+
+bool reservation_may_become(enum reservation_state from, enum reservation_state to)
+{
+    return from < RSV_STATE_COUNT && to < RSV_STATE_COUNT && reservation_steps[from][to];
 }

@@ -1,5 +1,6 @@
 /*
- * transition.h - which step of a workload or an allocation is legal: two tables, walked by a test.
+ * transition.h - which step of a workload, an allocation or a reservation is legal: tables,
+ * walked by a test.
  *
  * Staying in the same state is not a step: an event may change cause, detail or counters of
  * anything that has not ended without one.
@@ -16,5 +17,6 @@
 
 bool workload_may_become(enum workload_state from, enum workload_state to);
 bool allocation_may_become(enum allocation_state from, enum allocation_state to);
+bool reservation_may_become(enum reservation_state from, enum reservation_state to);
 
 #endif

@@ -27,7 +27,8 @@ struct table {
     struct str footer;
 };
 
-bool zone_name_is_good(struct str name)
+/* Letters, digits and "_+-/", no empty or ".." part: what names of zones are made of. */
+static bool zone_name_is_good(struct str name)
 {
     bool is_good = name.size > 0 && name.size <= ZONE_NAME_MAX;
     for (size_t i = 0; i < name.size && is_good; i++) {

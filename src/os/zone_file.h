@@ -5,9 +5,6 @@
 #include "base/timepoint.h"
 #include "base/zone.h"
 
-/* Letters, digits and "_+-/", no empty or ".." part: what names of zones are made of. */
-bool zone_name_is_good(struct str name);
-
 /*
  * Appends the rule of "Europe/Berlin" to `out`, as the system knows it: good for about three years
  * from `around`. "UTC" needs no table. ERR_NOT_FOUND: the system knows no such zone. ERR_INVALID:

@@ -37,7 +37,8 @@ void work_refresh(struct sched *sched, struct swork *work)
 {
     const struct workload_record *r = &work->workload->r;
     bool is_on = r->state == WL_STARTING || r->state == WL_RUNNING;
-    bool is_active = is_on && r->preemptible == PREEMPTIBLE_ALWAYS && work->charged > 0;
+    bool is_active =
+        is_on && r->preemptible == PREEMPTIBLE_ALWAYS && work->charged > 0 && work->tied == NULL;
     work->is_leaving = r->state == WL_STOPPING;
     promise_note_end(sched, work);
     if (is_active == work->is_active)
@@ -78,12 +79,15 @@ static void contribute(struct sched *sched, struct sallocation *a, bool is_added
 {
     int64_t milli = is_added ? a->charge_milli : -a->charge_milli;
     if (allocation_is_charged(a->state)) {
-        use_add(sched, a->project, a->class_number, USE_CHARGED, milli);
-        if (a->is_fixed)
+        use_add(sched, a->project, a->class_number, a->is_reserved ? USE_RESERVED : USE_CHARGED,
+                milli);
+        if (a->is_fixed && !a->is_reserved)
             use_add(sched, a->project, a->class_number, USE_FIXED, milli);
         a->work->charged = is_added ? a->work->charged + 1 : a->work->charged - 1;
     }
-    if (a->state == AL_STOPPING)
+    if (allocation_is_charged(a->state) && a->is_reserved)
+        window_count(sched, a, is_added);
+    if (a->state == AL_STOPPING && !a->is_reserved)
         use_add(sched, a->project, a->class_number, USE_LEAVING, milli);
     if (a->state == AL_STARTING || a->state == AL_RUNNING)
         a->node->live = is_added ? a->node->live + 1 : a->node->live - 1;
@@ -151,6 +155,7 @@ void allocation_add(struct sched *sched, struct allocation *allocation)
         .order = r->created_sequence,
     };
     a->project = a->work->project;
+    a->is_reserved = a->work->tied != NULL;
     size_t size = r->shares.count * sizeof(*r->shares.items);
     a->shares.count = r->shares.count;
     a->shares.items = size > 0 ? pool_dup(&sched->pool, r->shares.items, size) : NULL;
@@ -201,4 +206,14 @@ void allocation_change(struct sched *sched, const struct allocation_changed *cha
     promise_spoil_on(sched, node);
     if (frees)
         capacity_gained(sched, node);
+}
+
+void allocation_untie(struct sched *sched, struct swork *work)
+{
+    for (struct sallocation *a = work->first; a != NULL; a = a->next_of_work)
+        contribute(sched, a, false);
+    for (struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
+        a->is_reserved = false;
+        contribute(sched, a, true);
+    }
 }

@@ -6,11 +6,12 @@
 void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_number)
 {
     attempt->work = work;
+    attempt->is_reserved = work->tied != NULL;
     attempt->ask = (struct ask){
         .project = work->project,
         .class_number = class_number,
         .charge = swork_charge(attempt->sched, work, class_number),
-        .is_fixed = work->workload->r.preemptible == PREEMPTIBLE_NEVER,
+        .is_fixed = work->workload->r.preemptible == PREEMPTIBLE_NEVER && work->tied == NULL,
     };
     attempt->retry_at = (struct mono){ 0 };
     attempt->lacks_progress = false;
@@ -73,16 +74,19 @@ void attempt_start_at(struct attempt *attempt, struct plan_member *members)
                                   .workload = attempt->work->workload,
                                   .members = members,
                                   .member_count = attempt->fitting.members,
-                                  .is_borrowed = !quota_is_inside(&attempt->ask) };
+                                  .is_borrowed =
+                                      !attempt->is_reserved && !quota_is_inside(&attempt->ask) };
     move_members(attempt, members, BOOK);
     pin_volumes(attempt, members);
-    use_move(attempt, USE_CHARGED, 1);
+    use_move(attempt, attempt->is_reserved ? USE_RESERVED : USE_CHARGED, 1);
     promise_spoil(attempt->sched);
 }
 
 bool attempt_start(struct attempt *attempt)
 {
+    window_let_in(attempt);
     struct plan_member *members = place_all(attempt->sched, &attempt->fitting, attempt->arena);
+    window_let_out(attempt);
     if (members == NULL)
         return false;
     attempt_start_at(attempt, members);

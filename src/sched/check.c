@@ -19,6 +19,7 @@ static const struct field use_fields[] = {
     FIELD(suse, own_leaving), FIELD(suse, own_claimed), FIELD(suse, own_pending),
     FIELD(suse, quota),       FIELD(suse, own_quota),   FIELD(suse, limit),
     FIELD(suse, never_lent),  FIELD(suse, weight),      FIELD(suse, unmet_below),
+    FIELD(suse, reserved),
 };
 
 static const struct field node_fields[] = {

@@ -117,6 +117,8 @@ static struct due due_of(const struct skip_node *entry)
     case DUE_FORGET:
         due.workload = ((struct swork *)entry->item)->workload;
         break;
+    case DUE_RESERVATION: /* kept elsewhere */
+        break;
     case DUE_DRAIN:
         due.node = ((struct snode *)entry->item)->node;
         break;
@@ -137,6 +139,7 @@ size_t sched_due(const struct sched *sched, struct mono now, struct due *out, si
     for (const struct skip_node *n = skip_first(&sched->due);
          n != NULL && n->key.major <= now.ns && count < max; n = skip_next(n))
         out[count++] = due_of(n);
+    count += window_due(sched, now, out + count, max - count);
     size_t beyond = too_many(sched);
     size_t forgotten = 0;
     for (const struct skip_node *n = skip_first(&sched->forgettable);
@@ -157,5 +160,6 @@ struct mono sched_next_due(const struct sched *sched)
         at.ns = first->key.major;
     if (ended != NULL)
         at.ns = MIN_OF(at.ns, ended->key.major);
+    at.ns = MIN_OF(at.ns, window_next_due(sched).ns);
     return too_many(sched) > 0 ? sched->state->now : at;
 }

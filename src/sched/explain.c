@@ -292,6 +292,8 @@ enum admission explain_class(const struct sched *sched, const struct swork *work
     fitting_init(sched, work->workload, class_number, &fitting);
     if (admission != ADMIT_OK)
         say_refusal(&x, &ask, &why);
+    else if (window_explains(sched, work, class_number, arena, out))
+        return admission;
     else if (work->group->verdict == VERDICT_KEPT && place_fits(sched, &fitting))
         say_kept(&x, work, class_number);
     else
@@ -373,6 +375,9 @@ void sched_explain(const struct sched *sched, const struct workload *workload, s
             arena_format(arena, "starts again in %lld s at the earliest (%lld failures)",
                          (long long)((r->not_before.ns - now.ns + NS_PER_S - 1) / NS_PER_S),
                          (long long)r->failures));
+        break;
+    case WORK_TIED:
+        window_explain(sched, work, arena, out);
         break;
     case WORK_DEPENDS:
     case WORK_DOOMED:

@@ -85,7 +85,8 @@ void fair_refresh(struct sched *sched)
             continue;
         /* What runs on drained nodes counts as long as it runs there. */
         int64_t amount =
-            MAX_OF(class->capacity_milli, class->free_milli + sched->root.uses[c].charged);
+            MAX_OF(class->capacity_milli - class->reserved_milli,
+                   class->free_milli - class->shut_milli + sched->root.uses[c].charged);
         divide(sched, &sched->root, class_number, amount);
         for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
             if (p->first_child != NULL)

@@ -30,10 +30,12 @@ struct sclass {
     int64_t capacity_milli;                     /* of usable devices (or cores) on usable nodes */
     int64_t free_milli;                         /* of these, what nothing occupies */
     size_t nodes_by_free[NODE_DEVICES_MAX + 1]; /* usable nodes by wholly free devices */
-    uint64_t gained;     /* sched.clock when something of it was last freed */
-    uint64_t evictable;  /* sched.clock when something of it last became evictable */
-    bool is_fair;        /* fair shares are of the present use, demand and capacity */
-    size_t active_count; /* charged preemptible workloads */
+    uint64_t gained;        /* sched.clock when something of it was last freed */
+    uint64_t evictable;     /* sched.clock when something of it last became evictable */
+    int64_t reserved_milli; /* of the capacity: what only the work of open windows may use */
+    int64_t shut_milli;     /* of free_milli: likewise */
+    bool is_fair;           /* fair shares are of the present use, demand and capacity */
+    size_t active_count;    /* charged preemptible workloads */
     struct spromise promise;
 };
 
@@ -114,6 +116,7 @@ struct sallocation {
     int64_t memory_mib;
     struct share_list shares; /* owned */
     bool is_fixed;            /* of work that is never preempted */
+    bool is_reserved;         /* of work tied to a reservation: outside of all quotas */
     struct id evictor;
     uint64_t order; /* sequence of the grant */
     bool has_due;
@@ -123,11 +126,12 @@ struct sallocation {
 /* ---- projects ------------------------------------------------------------------------------ */
 
 struct suse {
-    int64_t charged; /* of the whole subtree */
-    int64_t leaving; /* of that, being stopped */
-    int64_t claimed; /* within a step: by work that waits for victims */
-    int64_t fixed;   /* charged to work that is never preempted */
-    int64_t pending; /* asked for by queued work */
+    int64_t charged;  /* of the whole subtree */
+    int64_t leaving;  /* of that, being stopped */
+    int64_t claimed;  /* within a step: by work that waits for victims */
+    int64_t fixed;    /* charged to work that is never preempted */
+    int64_t pending;  /* asked for by queued work */
+    int64_t reserved; /* held by work tied to reservations: not among `charged` */
     /* Of this project itself, without children. */
     int64_t own_charged, own_leaving, own_claimed, own_pending;
     int64_t fair;      /* share of the subtree, as of the last pass (fair.c) */
@@ -165,6 +169,27 @@ struct sproject {
     struct sgroup *own;       /* its next candidate */
     struct sgroup *candidate; /* of the whole subtree */
     int64_t *refused;         /* by class: so much or more is not admitted, and reclaims nothing */
+};
+
+/* ---- reservations -------------------------------------------------------------------------- */
+
+struct sreservation {
+    struct reservation *reservation;
+    struct sreservation *next, *prev;
+    size_t works;            /* tied to it that have not ended */
+    struct skip_list queue;  /* of them, those that wait for a place, in order */
+    struct skip_list live;   /* of them, those that hold anything, by submission */
+    int64_t used_milli;      /* by them */
+    int64_t available_milli; /* of the open or next window, as of the last refresh */
+};
+
+/* A device that a window takes. */
+struct pick {
+    struct sreservation *window;
+    struct snode *node;
+    int64_t device; /* index on the node */
+    bool is_used;   /* by the window's own work */
+    bool is_shut;   /* within a step: booked, so that nobody else gets it */
 };
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -210,6 +235,7 @@ enum whereabouts {
     WORK_QUEUED,    /* in a group */
     WORK_BACKS_OFF, /* until not_before */
     WORK_DEPENDS,   /* on other work */
+    WORK_TIED,      /* to a reservation: waits for its window, or in it */
     WORK_DOOMED,    /* on other work that ended otherwise: it never starts */
     WORK_ENDED,
 };
@@ -218,7 +244,8 @@ struct swork {
     struct workload *workload;
     struct sproject *project;
     struct sgroup *group;
-    struct skip_key key; /* its place in the queue */
+    struct sreservation *tied; /* NULL: to none */
+    struct skip_key key;       /* its place in the queue */
     struct sallocation *first;
     size_t charged; /* allocations of it that count */
     size_t victims; /* allocations that are being stopped for it */
@@ -285,6 +312,12 @@ struct sched {
     struct skip_list ends;        /* what runs and declared an end, by it */
     struct skip_list forgettable; /* ended work by the end of its time in memory */
 
+    struct id_map reservations;
+    struct sreservation *first_reservation, *last_reservation; /* in order of creation */
+    VEC(struct pick) picks; /* of windows, as of the last refresh: by start, then node */
+    int64_t wall_ahead_ns;  /* wall clock minus ledger time */
+    struct mono window_at;  /* when a window is to be cleared, or a protection ends; 0: never */
+
     uint64_t pass;
     struct mono retry_at;  /* earliest end of a protection that matters; 0: none */
     bool is_unsettled;     /* some claim lacked progress: it may have some once shares are new */
@@ -328,7 +361,7 @@ void capacity_unbook(struct sched *sched, const struct booking *booking);
 void capacity_gained(struct sched *sched, const struct snode *node);
 
 /* quota.c */
-enum use_kind { USE_CHARGED, USE_LEAVING, USE_CLAIMED, USE_FIXED, USE_PENDING };
+enum use_kind { USE_CHARGED, USE_LEAVING, USE_CLAIMED, USE_FIXED, USE_PENDING, USE_RESERVED };
 void quota_add_project(struct sched *sched, struct project *project);
 void quota_remove_project(struct sched *sched, struct id id);
 void quota_refresh(struct sched *sched); /* effective quotas, after a change of any */
@@ -363,6 +396,8 @@ struct refusal {
 };
 enum admission quota_admits(const struct sched *sched, const struct ask *ask, enum admit_view view,
                             struct refusal *out);
+/* Only limits, at every level: for work of an open window. */
+bool quota_is_within_limits(const struct ask *ask);
 /* Within the project's own guarantee, with it counted. */
 bool quota_is_inside(const struct ask *ask);
 
@@ -385,6 +420,8 @@ int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_
 /* allocation.c */
 void allocation_add(struct sched *sched, struct allocation *allocation);
 void allocation_change(struct sched *sched, const struct allocation_changed *change);
+/* What it holds counts as anybody's from now on. */
+void allocation_untie(struct sched *sched, struct swork *work);
 void work_refresh(struct sched *sched, struct swork *work); /* its place among the evictable */
 
 /* due.c */
@@ -496,6 +533,7 @@ struct attempt {
     struct plan *plan;
     struct held_claim **claims; /* found in this step, newest first */
     enum evict_way way;
+    bool is_reserved;      /* in the window of its reservation: only limits hold it */
     bool takes_straddlers; /* also whose project then ends below its quota: see reclaim.c */
     struct mono retry_at;  /* when the protection of a victim ends; 0: none stood in the way */
     bool lacks_progress;   /* victims were found, but nobody would be better off */
@@ -578,5 +616,7 @@ bool reclaim_hold(struct attempt *attempt);
 bool reclaim_admits_later(struct attempt *attempt);
 /* Something on the nodes of its claim is being stopped for nobody, and may be what it waits for. */
 bool reclaim_is_pending(const struct sched *sched, const struct swork *work);
+
+#include "sched/window.h"
 
 #endif

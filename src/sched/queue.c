@@ -308,6 +308,11 @@ static void queue_enter(struct sched *sched, struct swork *work)
         skip_insert(&sched->backing_off, &sched->pool, work->key, work);
         return;
     }
+    if (work->tied != NULL) {
+        work->where = WORK_TIED;
+        window_enqueue(sched, work);
+        return;
+    }
     work->where = WORK_QUEUED;
     group_add(sched, work);
     pending_add(sched, work);
@@ -323,6 +328,9 @@ static void queue_leave(struct sched *sched, struct swork *work)
     case WORK_QUEUED:
         group_remove(sched, work);
         pending_remove(sched, work);
+        break;
+    case WORK_TIED:
+        window_dequeue(sched, work);
         break;
     case WORK_BACKS_OFF:
         skip_remove(&sched->backing_off, &sched->pool, work->key);
@@ -426,6 +434,7 @@ void queue_add_work(struct sched *sched, struct workload *workload)
         due_work(sched, work);
         return;
     }
+    window_tie(sched, work);
     if (workload->r.attempt == 0)
         dependent_register(sched, work);
     queue_enter(sched, work);
@@ -442,6 +451,7 @@ void queue_change_work(struct sched *sched, struct swork *work)
         return;
     }
     work->where = WORK_ENDED;
+    window_drop(work);
     dependents_wake(sched, r->id);
     if (!id_is_none(r->array))
         dependents_wake(sched, r->array);

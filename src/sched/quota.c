@@ -143,6 +143,9 @@ static void add_to(struct suse *use, enum use_kind kind, int64_t milli, bool is_
     case USE_FIXED:
         use->fixed += milli;
         break;
+    case USE_RESERVED:
+        use->reserved += milli;
+        break;
     case USE_PENDING:
         use->pending += milli;
         use->own_pending += is_own ? milli : 0;
@@ -209,12 +212,32 @@ enum admission quota_admits(const struct sched *sched, const struct ask *ask, en
 {
     for (const struct sproject *p = ask->project; p->parent != NULL; p = p->parent) {
         const struct suse *use = &p->uses[ask->class_number];
-        if (use->limit != UNBOUNDED && used(use, view) + ask->charge > use->limit)
-            return refuse(out, ADMIT_LIMIT, p, used(use, view), use->limit);
+        int64_t in_use = used(use, view) + use->reserved;
+        if (use->limit != UNBOUNDED && in_use + ask->charge > use->limit)
+            return refuse(out, ADMIT_LIMIT, p, in_use, use->limit);
         if (ask->is_fixed && use->fixed + ask->charge > use->quota)
             return refuse(out, ADMIT_FIXED_QUOTA, p, use->fixed, use->quota);
     }
     return check_lending(sched, ask, view, out);
+}
+
+bool quota_is_within_limits(const struct ask *ask)
+{
+    for (const struct sproject *p = ask->project; p->parent != NULL; p = p->parent) {
+        const struct suse *use = &p->uses[ask->class_number];
+        int64_t in_use = used(use, ADMIT_NOW) + use->reserved;
+        if (use->limit != UNBOUNDED && in_use + ask->charge > use->limit)
+            return false;
+    }
+    return true;
+}
+
+int64_t sched_never_lent(const struct sched *sched, int64_t class_number)
+{
+    int64_t sum = 0;
+    for (const struct sproject *p = sched->root.first_child; p != NULL; p = p->next_sibling)
+        sum += p->uses[class_number].never_lent;
+    return sum;
 }
 
 bool quota_is_inside(const struct ask *ask)

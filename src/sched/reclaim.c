@@ -216,6 +216,8 @@ static void move_stopping(const struct attempt *attempt, enum way way)
     struct sched *sched = attempt->sched;
     for (const struct skip_node *n = skip_first(&sched->stopping); n != NULL; n = skip_next(n)) {
         const struct sallocation *a = n->item;
+        if (window_is_for(a))
+            continue; /* its devices are a reservation's */
         if (id_is_none(a->evictor) || id_eq(a->evictor, attempt->work->workload->r.id))
             move_booking(sched, a, way);
     }
@@ -636,15 +638,18 @@ bool reclaim(struct attempt *attempt)
     struct victims victims = { 0 };
     promise_refresh_all(attempt); /* before anything is taken out */
     size_t mark = shadow_mark(sched);
+    window_let_in(attempt);
     move_stopping(attempt, TAKE_OUT);
     /* What is being stopped already may be enough: then there is only to wait. */
     bool is_enough = reclaim_would_fit(attempt);
     if (is_enough || !choose(attempt, &victims)) {
+        window_let_out(attempt);
         shadow_rollback(sched, mark);
         return false;
     }
     attempt->members = place_all(sched, &attempt->fitting, attempt->arena);
     move_stopping(attempt, PUT_BACK);
+    window_let_out(attempt);
     attempt->is_kept = !promise_allows(attempt, attempt->members);
     if (attempt->is_kept) {
         shadow_rollback(sched, mark);
@@ -673,10 +678,12 @@ bool reclaim_hold(struct attempt *attempt)
 {
     struct sched *sched = attempt->sched;
     attempt->members = NULL;
+    window_let_in(attempt);
     move_stopping(attempt, TAKE_OUT);
     if (quota_admits(sched, &attempt->ask, ADMIT_FUTURE, NULL) == ADMIT_OK)
         attempt->members = place_all(sched, &attempt->fitting, attempt->arena);
     move_stopping(attempt, PUT_BACK);
+    window_let_out(attempt);
     if (attempt->members == NULL)
         return false;
     attempt_hold(attempt, attempt->members);
@@ -696,7 +703,7 @@ bool reclaim_is_pending(const struct sched *sched, const struct swork *work)
     size_t members = work->claim != NULL ? (size_t)work->workload->r.members : 0;
     for (const struct skip_node *n = skip_first(&sched->stopping); n != NULL; n = skip_next(n)) {
         const struct sallocation *a = n->item;
-        for (size_t i = 0; i < members && id_is_none(a->evictor); i++)
+        for (size_t i = 0; i < members && id_is_none(a->evictor) && !window_is_for(a); i++)
             if (work->claim[i].node == a->node->node)
                 return true;
     }

@@ -13,6 +13,9 @@ static void sched_fill(struct sched *sched)
     index_open(sched);
     for (struct node *n = state->first_node; n != NULL; n = n->next)
         capacity_add_node(sched, n);
+    sched->wall_ahead_ns = state->wall.ns - state->now.ns;
+    for (struct reservation *r = state->first_reservation; r != NULL; r = r->next)
+        window_add(sched, r);
     for (struct workload *w = state->first_workload; w != NULL; w = w->next)
         queue_add_work(sched, w);
     for (const struct node *n = state->first_node; n != NULL; n = n->next) {
@@ -44,6 +47,8 @@ static void sched_clear(struct sched *sched)
     id_map_done(&sched->works);
     id_map_done(&sched->allocations);
     id_map_done(&sched->awaited);
+    id_map_done(&sched->reservations);
+    vec_done(&sched->picks);
     vec_done(&sched->undo);
     buf_done(&sched->undo_bytes);
     vec_done(&sched->pins);
@@ -118,6 +123,7 @@ void sched_note(struct sched *sched, const struct event *event)
 {
     queue_promote(sched, sched->state->now);
     sched->takeovers = 0;
+    sched->wall_ahead_ns = sched->state->wall.ns - sched->state->now.ns;
     switch (event->type) {
     case EV_CONTROLLER_STARTED:
         due_restart(sched);
@@ -158,6 +164,15 @@ void sched_note(struct sched *sched, const struct event *event)
         break;
     case EV_WORKLOAD_FORGOTTEN:
         queue_forget_work(sched, event->removed.id);
+        break;
+    case EV_WORKLOAD_UNTIED:
+        window_untie(sched, swork_of(sched, event->removed.id));
+        break;
+    case EV_RESERVATION_SET:
+        window_note(sched, event->reservation_set.id);
+        break;
+    case EV_RESERVATION_REMOVED:
+        window_remove(sched, event->removed.id);
         break;
     case EV_ALLOCATION_GRANTED:
         allocation_add(sched, state_allocation(sched->state, event->allocation_granted.id));
@@ -200,7 +215,7 @@ struct class_use sched_use(const struct sched *sched, const struct project *proj
     if (!is_class(sched, class_number))
         return out;
     const struct suse *use = &sproject_of(sched, project)->uses[class_number];
-    out.allocated_milli = use->charged;
+    out.allocated_milli = use->charged + use->reserved;
     out.borrowed_milli = MAX_OF(use->charged - use->quota, INT64_C(0));
     out.pending_milli = use->pending;
     return out;

@@ -45,7 +45,7 @@ struct plan_entry {
     size_t member_count;
     bool is_borrowed;          /* PLAN_START: takes the project above its quota */
     enum cause cause;          /* PLAN_EVICT, PLAN_END */
-    struct workload *for_whom; /* PLAN_EVICT: who needs the room */
+    struct workload *for_whom; /* PLAN_EVICT: who needs the room; NULL: a reservation does */
 };
 
 /* All-zero is an empty plan; entries live in the arena given to sched_step. */
@@ -126,6 +126,26 @@ struct node_most sched_most(const struct sched *sched, const struct request *req
  * has none. */
 int64_t sched_quota(const struct sched *sched, const struct project *project, int64_t class_number);
 
+/* What tenants never lend of a class, together. */
+int64_t sched_never_lent(const struct sched *sched, int64_t class_number);
+
+/* Calendars need the wall's clock: the caller says it before each step. It may be set back. */
+void sched_clock(struct sched *sched, struct mono now, struct wall wall);
+
+/* Of a reservation: what its work holds, and how much of the open or next window is there, as of
+ * the last step. */
+struct reservation_use {
+    int64_t used_milli;
+    int64_t available_milli;
+    size_t waiting; /* workloads tied to it */
+    size_t running;
+};
+struct reservation_use sched_reservation(const struct sched *sched,
+                                         const struct reservation *reservation);
+/* The i-th workload of a reservation that holds anything, in order of submission; NULL: no more. */
+struct workload *sched_tied(const struct sched *sched, const struct reservation *reservation,
+                            size_t i);
+
 /* Does work that has not ended depend on this workload, or on its array? */
 bool sched_is_awaited(const struct sched *sched, const struct workload *workload);
 
@@ -134,18 +154,20 @@ bool sched_is_awaited(const struct sched *sched, const struct workload *workload
  * after a start of the controller, or the return of a node, work there has time to be reported.
  */
 enum due_kind {
-    DUE_START,      /* granted, and not running for too long */
-    DUE_STOP,       /* not gone after grace and kill, or its devices not clean */
-    DUE_TIME_LIMIT, /* ran as long as it may */
-    DUE_DRAIN,      /* the node should be empty by now */
-    DUE_PROVISION,  /* the site has made no capacity for it */
-    DUE_FORGET,     /* ended long ago, or too many have: out of memory with it */
+    DUE_START,       /* granted, and not running for too long */
+    DUE_STOP,        /* not gone after grace and kill, or its devices not clean */
+    DUE_TIME_LIMIT,  /* ran as long as it may */
+    DUE_DRAIN,       /* the node should be empty by now */
+    DUE_PROVISION,   /* the site has made no capacity for it */
+    DUE_RESERVATION, /* a window begins or ends, or what it has is not as its state says */
+    DUE_FORGET,      /* ended long ago, or too many have: out of memory with it */
 };
 struct due {
     enum due_kind kind;
-    struct allocation *allocation; /* DUE_START, DUE_STOP */
-    struct workload *workload;     /* DUE_TIME_LIMIT, DUE_PROVISION, DUE_FORGET */
-    struct node *node;             /* DUE_DRAIN */
+    struct allocation *allocation;   /* DUE_START, DUE_STOP */
+    struct workload *workload;       /* DUE_TIME_LIMIT, DUE_PROVISION, DUE_FORGET */
+    struct node *node;               /* DUE_DRAIN */
+    struct reservation *reservation; /* DUE_RESERVATION */
 };
 /* Fills `out` with what is due by now, at most `max`, earliest first; returns how many. */
 size_t sched_due(const struct sched *sched, struct mono now, struct due *out, size_t max);

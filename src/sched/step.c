@@ -290,7 +290,9 @@ static enum verdict try_start(struct pass *pass, struct sgroup *group, struct sw
             continue;
         }
         bool is_room = false;
+        window_let_in(&attempt);
         struct plan_member *members = promise_place(&attempt, &is_room);
+        window_let_out(&attempt);
         if (members != NULL) {
             attempt_start_at(&attempt, members);
             return VERDICT_STARTED;
@@ -378,7 +380,8 @@ static enum verdict look_at(struct pass *pass, struct sgroup *group, struct swor
         return verdict;
     if (try_reclaim(pass, group, work))
         return VERDICT_CLAIMED;
-    group->holds = verdict == VERDICT_PLACE && would_fit_if_empty(sched, group, work);
+    group->holds = verdict == VERDICT_PLACE && would_fit_if_empty(sched, group, work) &&
+                   !window_blocks(pass->sched, work);
     if (group->retry_at.ns != 0 &&
         (sched->retry_at.ns == 0 || mono_before(group->retry_at, sched->retry_at)))
         sched->retry_at = group->retry_at;
@@ -619,9 +622,12 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     size_t count_before = plan->count;
     notice_time(sched, now);
     sched->is_promise_moved = false;
+    window_refresh(sched, now, arena);
     fair_refresh(sched);
     shadow_begin(sched);
     end_doomed(&pass);
+    const struct attempt attempt = attempt_of(&pass);
+    window_serve(&attempt);
     serve_claims(&pass);
     begin_pass(&pass);
     uint64_t clock = sched->clock;
@@ -648,5 +654,7 @@ struct mono sched_wake_at(const struct sched *sched)
         at.ns = first->key.major;
     if (sched->retry_at.ns != 0 && mono_before(sched->retry_at, at))
         at = sched->retry_at;
+    if (sched->window_at.ns != 0 && mono_before(sched->window_at, at))
+        at = sched->window_at;
     return at;
 }

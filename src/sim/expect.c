@@ -200,6 +200,22 @@ static void check_job(struct check *check)
         fault(check, "there is no job %.*s", STR_ARG(x->job));
 }
 
+/* ---- reservations -------------------------------------------------------------------------- */
+
+static void check_reservation(struct check *check)
+{
+    const struct sim_expect *x = check->expect;
+    const struct reservation *reservation = world_reservation(check->world, x->reservation);
+    if (reservation == NULL) {
+        fault(check, "there is no reservation %.*s", STR_ARG(x->reservation));
+        return;
+    }
+    const char *state = enum_name(&reservation_state_names, reservation->r.state);
+    if (!str_is(x->state, state))
+        fault(check, "reservation %.*s is %s (%.*s), expected %.*s", STR_ARG(x->reservation), state,
+              STR_ARG(reservation->r.detail), STR_ARG(x->state));
+}
+
 /* ---- amounts ------------------------------------------------------------------------------- */
 
 enum compare { COMPARE_EQUAL, COMPARE_MAX, COMPARE_MIN };
@@ -289,7 +305,9 @@ static void check_evictions(struct check *check)
 bool expect_holds(struct world *world, const struct sim_expect *expect, struct buf *why)
 {
     struct check check = { world, expect, why, true };
-    if (expect->job.size > 0)
+    if (expect->reservation.size > 0)
+        check_reservation(&check);
+    else if (expect->job.size > 0)
         check_job(&check);
     else
         check_evictions(&check);

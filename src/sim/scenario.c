@@ -3,7 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/zone_file.h"
 #include "sim/fields.h"
+
+/* Rules of zones are looked up as of then, so that a scenario means the same in every year. */
+static const struct wall zone_era = { INT64_C(1767225600) * NS_PER_S }; /* 2026-01-01 */
 
 #define AT_MAX_S (INT64_C(100) * 366 * 86400)
 
@@ -95,6 +99,49 @@ static const struct field job_fields[] = {
     FIELD_AS(sim_job, "checkpoint_every", checkpoint_s, SPAN),
     FIELD(sim_job, user, TEXT),
     { .name = "topology", .kind = FIELD_OTHER },
+    FIELD(sim_job, reservation, TEXT),
+    { .name = "expect_error", .kind = FIELD_OTHER },
+};
+
+static const struct field reservation_fields[] = {
+    { .name = "name",
+      .kind = FIELD_TEXT,
+      .offset = offsetof(struct sim_reservation, name),
+      .is_required = true },
+    { .name = "project",
+      .kind = FIELD_TEXT,
+      .offset = offsetof(struct sim_reservation, project),
+      .is_required = true },
+    { .name = "class",
+      .kind = FIELD_TEXT,
+      .offset = offsetof(struct sim_reservation, class_name),
+      .is_required = true },
+    { .name = "gpus",
+      .kind = FIELD_MILLI,
+      .offset = offsetof(struct sim_reservation, gpu_milli),
+      .is_required = true },
+    { .name = "start",
+      .kind = FIELD_TEXT,
+      .offset = offsetof(struct sim_reservation, start),
+      .is_required = true },
+    { .name = "end",
+      .kind = FIELD_TEXT,
+      .offset = offsetof(struct sim_reservation, end),
+      .is_required = true },
+    FIELD(sim_reservation, zone, TEXT),
+    { .name = "every",
+      .kind = FIELD_ENUM,
+      .offset = offsetof(struct sim_reservation, every),
+      .names = &repeat_names },
+    FIELD(sim_reservation, interval, INT),
+    FIELD(sim_reservation, until, TEXT),
+    { .name = "end_policy",
+      .kind = FIELD_ENUM,
+      .offset = offsetof(struct sim_reservation, end_policy),
+      .names = &end_policy_names },
+    FIELD_AS(sim_reservation, "lend", is_lent, BOOL),
+    FIELD_AS(sim_reservation, "force", is_forced, BOOL),
+    FIELD_AS(sim_reservation, "request", is_request, BOOL),
     { .name = "expect_error", .kind = FIELD_OTHER },
 };
 
@@ -133,6 +180,7 @@ static const struct field setting_fields[] = {
     FIELD(settings_record, backoff_max_s, INT),
     FIELD(settings_record, default_time_limit_s, INT),
     FIELD(settings_record, starvation_after_s, INT),
+    FIELD(settings_record, lead_s, INT),
     { .name = "reclaim_to", .kind = FIELD_OTHER },
     { .name = "placement", .kind = FIELD_OTHER },
 };
@@ -144,6 +192,7 @@ static const struct field expect_fields[] = {
     { .name = "always", .kind = FIELD_OTHER },
     { .name = "end", .kind = FIELD_OTHER },
     FIELD(sim_expect, job, TEXT),
+    FIELD(sim_expect, reservation, TEXT),
     FIELD(sim_expect, path, TEXT),
     FIELD(sim_expect, state, TEXT),
     FIELD(sim_expect, cause, TEXT),
@@ -230,6 +279,40 @@ static enum err read_topology(const struct doc *job, struct arena *arena, struct
     return ERR_OK;
 }
 
+/* A scenario time, 90m, is told apart from a local time by its length. */
+static enum err reservation_time(const struct doc *map, const char *key, struct str *time,
+                                 struct error *e)
+{
+    struct local local;
+    int64_t span_s = 0;
+    if (time->size == 0 || local_parse(*time, &local) || str_to_seconds(*time, AT_MAX_S, &span_s))
+        return ERR_OK;
+    return doc_error(doc_get(map, key), e,
+                     "%s: expected a time like 90m, or a local time like 2026-03-27T18:00:00", key);
+}
+
+static enum err reservation_times(const struct doc *map, struct arena *arena,
+                                  struct sim_reservation *out, struct error *e)
+{
+    struct zone zone;
+    AUTO(buf) struct buf rule = { 0 };
+    enum err rc = reservation_time(map, "start", &out->start, e);
+    if (rc == ERR_OK)
+        rc = reservation_time(map, "end", &out->end, e);
+    if (rc == ERR_OK)
+        rc = reservation_time(map, "until", &out->until, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (out->zone.size == 0)
+        out->zone = STR("UTC");
+    struct error why = { 0 };
+    if (zone_file_rule(out->zone, zone_era, &rule, &why) != ERR_OK ||
+        zone_parse(buf_str(&rule), &zone, &why) != ERR_OK)
+        return doc_error(map, e, "zone: %.200s", why.text);
+    out->zone_rule = str_copy(arena, buf_str(&rule));
+    return ERR_OK;
+}
+
 static enum err read_event_value(const struct doc *value, struct arena *arena,
                                  struct sim_event *out, struct error *e)
 {
@@ -243,6 +326,12 @@ static enum err read_event_value(const struct doc *value, struct arena *arena,
     case SIM_SET_QUOTA:
         out->quota.at = value;
         rc = fields_read(value, tenant_fields, COUNT_OF(tenant_fields), arena, &out->quota, e);
+        return rc != ERR_OK ? rc : read_expected_error(value, out, e);
+    case SIM_RESERVE:
+        rc = fields_read(value, reservation_fields, COUNT_OF(reservation_fields), arena,
+                         &out->reservation, e);
+        if (rc == ERR_OK)
+            rc = reservation_times(value, arena, &out->reservation, e);
         return rc != ERR_OK ? rc : read_expected_error(value, out, e);
     case SIM_SET:
         return read_settings(value, arena, &out->settings, e);
@@ -261,6 +350,9 @@ static enum err read_event_value(const struct doc *value, struct arena *arena,
     case SIM_UNDRAIN:
     case SIM_PARTITION:
     case SIM_HEAL:
+    case SIM_RELEASE_RESERVATION:
+    case SIM_CANCEL_RESERVATION:
+    case SIM_CONFIRM_RESERVATION:
         break;
     }
     if (value->kind != DOC_SCALAR)
@@ -285,6 +377,10 @@ static const char *const event_names[] = {
     [SIM_PARTITION] = "partition",
     [SIM_HEAL] = "heal",
     [SIM_RESTART_CONTROLLER] = "restart_controller",
+    [SIM_RESERVE] = "reserve",
+    [SIM_RELEASE_RESERVATION] = "release_reservation",
+    [SIM_CANCEL_RESERVATION] = "cancel_reservation",
+    [SIM_CONFIRM_RESERVATION] = "confirm_reservation",
 };
 
 static enum err read_instant(const struct doc *value, int64_t *out, struct error *e)

@@ -53,6 +53,15 @@ struct sim_job {
     int64_t members, members_min, priority, preemptible, retries;
     int64_t duration_s, fails_after_s, stop_s, checkpoint_s, time_limit_s;
     struct topology_spec topology;
+    struct str reservation;
+};
+
+/* Instants are local times of the zone, or scenario times. */
+struct sim_reservation {
+    struct str name, project, class_name, zone, start, end, until;
+    struct str zone_rule;
+    int64_t gpu_milli, every, interval, end_policy;
+    bool is_lent, is_forced, is_request;
 };
 
 enum sim_event_type {
@@ -71,19 +80,24 @@ enum sim_event_type {
     SIM_PARTITION,
     SIM_HEAL,
     SIM_RESTART_CONTROLLER,
+    SIM_RESERVE,
+    SIM_RELEASE_RESERVATION,
+    SIM_CANCEL_RESERVATION,
+    SIM_CONFIRM_RESERVATION,
 };
 
 struct sim_event {
     const struct doc *at;
     int64_t at_s;
     enum sim_event_type type;
-    struct str name;                 /* of jobs, or of a node */
-    int64_t index;                   /* of a device */
-    int64_t deadline_s;              /* of a drain; UNSET: none */
-    struct sim_job job;              /* SIM_SUBMIT */
-    struct sim_tenant quota;         /* SIM_SET_QUOTA */
-    struct settings_record settings; /* names not given are their COUNT: they stay */
-    struct str expect_error;         /* name of a cause; empty: it has to succeed */
+    struct str name;                    /* of jobs, or of a node */
+    int64_t index;                      /* of a device */
+    int64_t deadline_s;                 /* of a drain; UNSET: none */
+    struct sim_job job;                 /* SIM_SUBMIT */
+    struct sim_tenant quota;            /* SIM_SET_QUOTA */
+    struct sim_reservation reservation; /* SIM_RESERVE */
+    struct settings_record settings;    /* names not given are their COUNT: they stay */
+    struct str expect_error;            /* name of a cause; empty: it has to succeed */
 };
 
 struct path_amounts {
@@ -101,6 +115,7 @@ struct sim_expect {
     const struct doc *at;
     int64_t from_s, to_s; /* equal for `at`; UNSET: `end` */
     struct str job;       /* "" or a name; ends in '*': all that begin so */
+    struct str reservation;
     struct str state, cause, node, pool, same_node_as, different_device_from, path;
     int64_t count_in_state, evictions, evictions_max, attempts, error_count;
     int64_t started_before_s, started_after_s, promised_before_s, quiet_after_s;

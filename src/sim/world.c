@@ -522,6 +522,7 @@ enum err world_submit(struct world *world, const struct sim_job *job, struct err
         job->gpu_milli != UNSET || job->gpu_memory_mib != UNSET || job->devices != UNSET;
     command.submit = (struct workload_spec){
         .project = job->project,
+        .reservation = job->reservation,
         .name = job->count == UNSET ? job->name : (struct str){ 0 },
         .image = STR("sim"),
         .classes = job->classes,
@@ -632,6 +633,66 @@ static enum err act_on_machine(struct world *world, const struct sim_event *even
     return ERR_OK;
 }
 
+/* A scenario time as the clocks of the zone show it. */
+static struct str local_time(const struct world *world, const struct sim_reservation *spec,
+                             struct str time)
+{
+    struct zone zone;
+    int64_t span_s = 0;
+    if (!str_to_seconds(time, INT64_MAX / NS_PER_S, &span_s) ||
+        zone_parse(spec->zone_rule, &zone, NULL) != ERR_OK)
+        return time;
+    int64_t utc_s = world->scenario->start.ns / NS_PER_S + span_s;
+    return str_of(local_text(zone_local(&zone, utc_s), arena_new(world->arena, LOCAL_TEXT_MAX, 1)));
+}
+
+static enum err reserve(struct world *world, const struct sim_reservation *spec, struct error *e)
+{
+    struct command command = { .type = CMD_RESERVATION_CREATE };
+    command.reservation = (struct reservation_spec){
+        .name = spec->name,
+        .project = spec->project,
+        .class_name = spec->class_name,
+        .zone = spec->zone,
+        .zone_rule = spec->zone_rule,
+        .start = local_time(world, spec, spec->start),
+        .end = local_time(world, spec, spec->end),
+        .until = local_time(world, spec, spec->until),
+        .gpu_milli = spec->gpu_milli,
+        .duration_s = UNSET,
+        .every = spec->every,
+        .interval = spec->interval,
+        .end_policy = spec->end_policy,
+        .is_lent = spec->is_lent,
+        .is_forced = spec->is_forced,
+        .is_request = spec->is_request,
+    };
+    seam_entropy(world, &command.new_id, sizeof(command.new_id));
+    return ask(world, &command, e);
+}
+
+const struct reservation *world_reservation(const struct world *world, struct str name)
+{
+    const struct reservation *found = NULL;
+    const struct state *state = engine_state(world->engine);
+    for (const struct reservation *r = state->first_reservation; r != NULL; r = r->next) {
+        if (str_eq(r->r.name, name))
+            found = r;
+    }
+    return found;
+}
+
+static enum err act_on_reservation(struct world *world, const struct sim_event *event,
+                                   enum command_type type, struct error *e)
+{
+    const struct reservation *reservation = world_reservation(world, event->name);
+    struct command command = { .type = type };
+    if (reservation == NULL)
+        return doc_error(event->at, e, "there is no reservation \"%.*s\"", STR_ARG(event->name));
+    command.target.id = reservation->r.id;
+    return ask(world, &command, e);
+}
+
 static enum err event_do(struct world *world, const struct sim_event *event, struct error *e)
 {
     switch (event->type) {
@@ -655,6 +716,14 @@ static enum err event_do(struct world *world, const struct sim_event *event, str
         world_settle(world);
         controller_restart(world);
         return ERR_OK;
+    case SIM_RESERVE:
+        return reserve(world, &event->reservation, e);
+    case SIM_RELEASE_RESERVATION:
+        return act_on_reservation(world, event, CMD_RESERVATION_RELEASE, e);
+    case SIM_CANCEL_RESERVATION:
+        return act_on_reservation(world, event, CMD_RESERVATION_CANCEL, e);
+    case SIM_CONFIRM_RESERVATION:
+        return act_on_reservation(world, event, CMD_RESERVATION_CONFIRM, e);
     case SIM_FAIL_NODE:
     case SIM_RETURN_NODE:
     case SIM_FAIL_DEVICE:

@@ -101,6 +101,8 @@ int64_t world_t(const struct world *world);
 struct job *world_job(const struct world *world, struct str name); /* NULL: none */
 /* "h.*" means all whose names begin with "h."; a name given with a count all of its elements. */
 bool world_name_matches(struct str pattern, struct str name);
+/* The last that was made with that name; NULL: none. */
+const struct reservation *world_reservation(const struct world *world, struct str name);
 const struct workload *world_workload(const struct world *world, const struct job *job);
 
 #endif

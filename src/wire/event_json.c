@@ -42,6 +42,7 @@ static const struct event_form forms[EV_TYPE_COUNT] = {
     [EV_WORKLOAD_SUBMITTED] = FORM(workload_record_schema, ID_WORKLOAD, workload_submitted.id),
     [EV_WORKLOAD_CHANGED] = FORM(workload_changed_schema, ID_WORKLOAD, workload_changed.workload),
     [EV_WORKLOAD_FORGOTTEN] = FORM(removed_workload_schema, ID_WORKLOAD, removed.id),
+    [EV_WORKLOAD_UNTIED] = FORM(removed_untied_schema, ID_WORKLOAD, removed.id),
     [EV_ALLOCATION_GRANTED] =
         FORM(allocation_record_schema, ID_ALLOCATION, allocation_granted.id),
     [EV_ALLOCATION_CHANGED] =
@@ -53,6 +54,8 @@ static const struct event_form forms[EV_TYPE_COUNT] = {
     [EV_CREDENTIAL_SET] = FORM(credential_record_schema, ID_CREDENTIAL, credential_set.id),
     [EV_CREDENTIAL_REMOVED] = FORM(removed_credential_schema, ID_CREDENTIAL, removed.id),
     [EV_UPLOAD_STORED] = { .schema = &upload_stored_schema },
+    [EV_RESERVATION_SET] = FORM(reservation_record_schema, ID_RESERVATION, reservation_set.id),
+    [EV_RESERVATION_REMOVED] = FORM(removed_reservation_schema, ID_RESERVATION, removed.id),
 };
 /* clang-format on */
 

@@ -123,6 +123,7 @@ static const struct field settings_record_fields[] = {
     { F(I64, ended_keep_count) },
     { F(I64, default_time_limit_s) },
     { F(I64, starvation_after_s) },
+    { F(I64, lead_s), .flags = FIELD_UNSET },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
     { F(U64, version), .flags = FIELD_HIDDEN },
@@ -186,6 +187,38 @@ static const struct field credential_record_fields[] = {
 };
 const struct schema credential_record_schema =
     SCHEMA("CredentialRecord", credential_record_fields, "a login at a registry");
+#undef OF
+
+#define OF struct reservation_record
+static const struct field reservation_record_fields[] = {
+    { F(ID, id), .id_kind = ID_RESERVATION },
+    { F(PROJECT, project) },
+    { F(STR, name) },
+    { F(STR, user) },
+    { F_AS("class", CLASS, class_number) },
+    { F(I64, gpu_milli) },
+    { F(STR, zone) },
+    { F(STR, zone_rule) },
+    { F(I64, start_s), .doc = "local time of the zone, in seconds as if it were UTC" },
+    { F(I64, end_s) },
+    { F_AS("every", ENUM, repeat), .names = &repeat_names },
+    { F(I64, interval) },
+    { F(I64, until_s) },
+    { F(ENUM, end_policy), .names = &end_policy_names },
+    { F(BOOL, is_lent) },
+    { F(BOOL, is_overcommitted) },
+    { F(ENUM, state), .names = &reservation_state_names },
+    { F(STR, detail) },
+    { F(WALL, window_start) },
+    { F(WALL, window_end) },
+    { F(I64, windows_passed) },
+    { F(MONO, ended_at), .flags = FIELD_STORED },
+    { F(U64, created_sequence), .flags = FIELD_STORED },
+    { F(WALL, created) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
+};
+const struct schema reservation_record_schema =
+    SCHEMA("ReservationRecord", reservation_record_fields, "a reservation");
 #undef OF
 
 /* ---- nodes --------------------------------------------------------------------------------- */
@@ -295,6 +328,8 @@ static const struct field workload_record_fields[] = {
     { F(I64, fence_after_s) },
     { F(STRUCT_LIST, depends_on), .schema = &dependency_schema },
     { F(ID_LIST, volumes), .id_kind = ID_VOLUME },
+    { F(ID, reservation), .id_kind = ID_RESERVATION },
+    { F(BOOL, is_on_demand) },
     { F(ENUM, state), .names = &workload_state_names },
     { F(ENUM, cause), .names = &cause_names },
     { F(STR, detail) },
@@ -398,6 +433,8 @@ REMOVED(profile, "ProfileRemoved", ID_PROFILE);
 REMOVED(token, "TokenRemoved", ID_TOKEN);
 REMOVED(node, "NodeRemoved", ID_NODE);
 REMOVED(workload, "WorkloadForgotten", ID_WORKLOAD);
+REMOVED(untied, "WorkloadUntied", ID_WORKLOAD);
+REMOVED(reservation, "ReservationRemoved", ID_RESERVATION);
 REMOVED(volume, "VolumeRemoved", ID_VOLUME);
 REMOVED(image, "ImageRemoved", ID_IMAGE);
 REMOVED(credential, "CredentialRemoved", ID_CREDENTIAL);
@@ -494,6 +531,7 @@ const struct schema *const record_schemas[] = {
     &volume_record_schema,
     &image_record_schema,
     &credential_record_schema,
+    &reservation_record_schema,
     &device_record_schema,
     &hold_schema,
     &node_record_schema,
@@ -511,6 +549,8 @@ const struct schema *const record_schemas[] = {
     &removed_token_schema,
     &removed_node_schema,
     &removed_workload_schema,
+    &removed_untied_schema,
+    &removed_reservation_schema,
     &removed_volume_schema,
     &removed_image_schema,
     &removed_credential_schema,

@@ -212,6 +212,9 @@ static const struct field workload_view_fields[] = {
       .doc = "of the present attempt, by rank; of ended work, of its last" },
     { F(STRUCT_LIST, image_progress), .schema = &image_progress_view_schema, .flags = FIELD_SPARSE,
       .doc = "while it starts, of nodes that fetch its image; a list of workloads has none" },
+    { F(STR, reservation), .flags = FIELD_SPARSE, .doc = "it runs in its windows only" },
+    { F(BOOL, is_on_demand), .flags = FIELD_SPARSE,
+      .doc = "its reservation's window ended, and it went on" },
     { F(DIGEST, image) },
     { F(DIGEST, upload) },
     { F(WALL, submitted) },
@@ -290,6 +293,53 @@ static const struct field volume_view_fields[] = {
 };
 const struct schema volume_view_schema =
     SCHEMA("Volume", volume_view_fields, "a directory that outlives workloads");
+#undef OF
+
+#define OF struct reservation_view
+static const struct field reservation_view_fields[] = {
+    { F(ID, id), .id_kind = ID_RESERVATION },
+    { F(STR, name) },
+    { F(STR, project) },
+    { F(STR, tenant) },
+    { F(STR, user) },
+    { F_AS("class", STR, class_name) },
+    { F(I64, gpu_milli) },
+    { F(ENUM, state), .names = &reservation_state_names },
+    { F(STR, detail), .flags = FIELD_SPARSE, .doc = "why it is in this state" },
+    { F(STR, zone) },
+    { F(STR, start), .doc = "of its first window, in local time of the zone" },
+    { F(STR, end) },
+    { F_AS("every", ENUM, repeat), .names = &repeat_names, .flags = FIELD_SPARSE,
+      .doc = "absent: once" },
+    { F(I64, interval) },
+    { F(STR, until), .flags = FIELD_SPARSE, .doc = "the last window begins before" },
+    { F(ENUM, end_policy), .names = &end_policy_names },
+    { F(BOOL, is_lent) },
+    { F(BOOL, is_overcommitted), .doc = "it was accepted beyond what there is" },
+    { F(WALL, window_start), .doc = "the open window or the next; of an ended one the last" },
+    { F(WALL, window_end) },
+    { F(I64, windows_passed) },
+    { F(I64, used_milli), .doc = "by its work now" },
+    { F(I64, available_milli), .flags = FIELD_UNSET,
+      .doc = "what the open window has or the next could have; absent: nothing is kept" },
+    { F(I64, running), .doc = "workloads of it that hold anything" },
+    { F(I64, waiting), .doc = "workloads of it that wait" },
+    { F(WALL, created) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
+};
+const struct schema reservation_view_schema =
+    SCHEMA("Reservation", reservation_view_fields, "devices for a project in windows of time");
+#undef OF
+
+#define OF struct slot_view
+static const struct field slot_view_fields[] = {
+    { F(WALL, start) },
+    { F(WALL, end) },
+    { F_AS("class", STR, class_name) },
+    { F(I64, free_milli), .doc = "that could be reserved for all of it" },
+};
+const struct schema slot_view_schema =
+    SCHEMA("Slot", slot_view_fields, "when devices could be reserved");
 #undef OF
 
 #define OF struct image_view
@@ -465,6 +515,7 @@ static const struct field settings_view_fields[] = {
     { F(I64, ended_keep_count) },
     { F(I64, default_time_limit_s) },
     { F(I64, starvation_after_s) },
+    { F(I64, lead_s) },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
     { F(U64, version), .flags = FIELD_HIDDEN },

@@ -188,6 +188,8 @@ struct workload_view {
     struct dependency_view_list depends_on;
     struct str_list nodes;                          /* names, by rank, of the latest attempt */
     struct image_progress_view_list image_progress; /* empty: filled by who knows */
+    struct str reservation; /* its name, or its id when that has left memory */
+    bool is_on_demand;
     struct digest image, upload;
     struct wall submitted, started, ended;
     int64_t queued_s, running_s; /* how long it has been so; UNSET when it is not */
@@ -258,6 +260,31 @@ struct volume_view {
 };
 void volume_view_fill(struct volume_view *view, const struct state *state,
                       const struct volume *volume);
+
+struct reservation_view {
+    struct id id;
+    struct str name, project, tenant, user, class_name;
+    int64_t gpu_milli;
+    enum reservation_state state;
+    struct str detail, zone, start, end, until;
+    enum repeat repeat;
+    int64_t interval;
+    enum end_policy end_policy;
+    bool is_lent, is_overcommitted;
+    struct wall window_start, window_end;
+    int64_t windows_passed;
+    int64_t used_milli, available_milli, running, waiting; /* from the scheduler */
+    struct wall created;
+    uint64_t version;
+};
+void reservation_view_fill(struct reservation_view *view, const struct state *state,
+                           const struct reservation *reservation, struct arena *arena);
+
+struct slot_view {
+    struct wall start, end;
+    struct str class_name;
+    int64_t free_milli;
+};
 
 struct image_view {
     struct id id;
@@ -367,8 +394,9 @@ void problem_view_fill(struct problem_view *view, const struct error *e);
 extern const struct schema project_view_schema, class_view_schema, pool_view_schema,
     request_view_schema, profile_view_schema, device_view_schema, node_view_schema,
     workload_view_schema, allocation_view_schema, explanation_view_schema, volume_view_schema,
-    image_view_schema, token_view_schema, credential_view_schema, upload_view_schema,
-    usage_view_schema, invoice_view_schema, segment_view_schema, audit_view_schema,
-    whoami_view_schema, status_view_schema, problem_view_schema, settings_view_schema;
+    reservation_view_schema, slot_view_schema, image_view_schema, token_view_schema,
+    credential_view_schema, upload_view_schema, usage_view_schema, invoice_view_schema,
+    segment_view_schema, audit_view_schema, whoami_view_schema, status_view_schema,
+    problem_view_schema, settings_view_schema;
 
 #endif

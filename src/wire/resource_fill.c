@@ -330,6 +330,11 @@ void workload_view_of_record(struct workload_view *view, const struct workload_r
         .grace_s = record->grace_s,
         .retries = record->retries,
         .fence_after_s = record->fence_after_s,
+        .reservation = id_is_none(record->reservation)
+                           ? (struct str){ 0 }
+                           : str_of(id_text(ID_RESERVATION, record->reservation,
+                                            arena_new(arena, ID_TEXT_MAX, 1))),
+        .is_on_demand = record->is_on_demand,
         .image = record->image,
         .upload = record->upload,
         .submitted = record->submitted,
@@ -389,6 +394,9 @@ void workload_view_fill(struct workload_view *view, const struct state *state,
     view->project = workload->project->r.path;
     view->tenant = workload->project->tenant->r.path;
     view->nodes = nodes_of(state, workload, arena);
+    const struct reservation *reservation = state_reservation(state, r->reservation);
+    if (reservation != NULL)
+        view->reservation = reservation->r.name;
     if (depth == VIEW_LIST)
         view->spec = (struct str){ 0 };
     if (reason != NULL) {
@@ -450,6 +458,41 @@ void volume_view_fill(struct volume_view *view, const struct state *state,
         .created = volume->r.created,
         .version = volume->r.version,
     };
+}
+
+void reservation_view_fill(struct reservation_view *view, const struct state *state,
+                           const struct reservation *reservation, struct arena *arena)
+{
+    const struct reservation_record *r = &reservation->r;
+    char *times = arena_new(arena, 3, LOCAL_TEXT_MAX);
+    *view = (struct reservation_view){
+        .id = r->id,
+        .name = r->name,
+        .project = reservation->project->r.path,
+        .tenant = reservation->project->tenant->r.path,
+        .user = r->user,
+        .class_name = name_of_class(state, r->class_number),
+        .gpu_milli = r->gpu_milli,
+        .state = r->state,
+        .detail = r->detail,
+        .zone = r->zone,
+        .start = str_of(local_text((struct local){ r->start_s }, times)),
+        .end = str_of(local_text((struct local){ r->end_s }, times + LOCAL_TEXT_MAX)),
+        .repeat = r->repeat,
+        .interval = r->interval,
+        .end_policy = r->end_policy,
+        .is_lent = r->is_lent,
+        .is_overcommitted = r->is_overcommitted,
+        .window_start = r->window_start,
+        .window_end = r->window_end,
+        .windows_passed = r->windows_passed,
+        .available_milli = UNSET,
+        .created = r->created,
+        .version = r->version,
+    };
+    const struct local until = { r->until_s };
+    if (r->repeat != REPEAT_NEVER)
+        view->until = str_of(local_text(until, times + (size_t)2 * LOCAL_TEXT_MAX));
 }
 
 void image_view_fill(struct image_view *view, const struct state *state, const struct image *image)

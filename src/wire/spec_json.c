@@ -66,6 +66,8 @@ static const struct field workload_fields[] = {
     { F(STR_LIST, classes), .max = REQUEST_CLASSES_MAX, .item_max = NAME_MAX_BYTES,
       .doc = "resource classes in order of preference; empty: any" },
     { F(STR, upload), .max = 2 * DIGEST_BYTES, .doc = "SHA-256 of an upload, in hexadecimal" },
+    { F(STR, reservation), .max = NAME_MAX_BYTES,
+      .doc = "name or id: it runs in its windows only" },
     { OPTIONAL(I64, count, 1, ARRAY_MAX), .doc = "more than 1: an array of that many workloads" },
     { OPTIONAL(I64, gpu_milli, 0, MILLI_MAX),
       .doc = "per member: below 1000 a fraction of one device, else whole devices" },
@@ -202,6 +204,32 @@ const struct schema volume_spec_schema =
     SCHEMA("VolumeSpec", volume_fields, "a directory that outlives workloads");
 #undef OF
 
+#define OF struct reservation_spec
+static const struct field reservation_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES, .flags = FIELD_REQUIRED },
+    { F(STR, project), .max = PROJECT_MAX, .flags = FIELD_REQUIRED, .doc = "path or id" },
+    { F_AS("class", STR, class_name), .max = NAME_MAX_BYTES, .flags = FIELD_REQUIRED },
+    { OPTIONAL(I64, gpu_milli, 1000, MILLI_MAX), .doc = "whole devices: 1000 for each" },
+    { F(STR, zone), .max = ZONE_NAME_MAX, .doc = "\"Europe/Berlin\"; default UTC" },
+    { F(STR, start), .max = LOCAL_TEXT_MAX, .flags = FIELD_REQUIRED,
+      .doc = "local time there: \"2026-03-27T18:00:00\"" },
+    { F(STR, end), .max = LOCAL_TEXT_MAX, .doc = "likewise; or duration_s" },
+    { OPTIONAL(I64, duration_s, 1, 366 * DAY_S), .doc = "of clocks there, instead of end" },
+    { OPTIONAL(ENUM, every, 0, 0), .names = &repeat_names,
+      .doc = "day, weekday or week; once unless given" },
+    { OPTIONAL(I64, interval, 1, 53), .doc = "every so many days or weeks; default 1" },
+    { F(STR, until), .max = LOCAL_TEXT_MAX,
+      .doc = "local time that the last window begins before; default: 366 days after start" },
+    { OPTIONAL(ENUM, end_policy, 0, 0), .names = &end_policy_names,
+      .doc = "what its work does when a window ends: requeue (default), on_demand or stop" },
+    { F(BOOL, is_lent), .doc = "others may use what is unused of an open window, until it is" },
+    { F(BOOL, is_forced), .doc = "accept it beyond what there is, and mark it; operators only" },
+    { F(BOOL, is_request), .doc = "only ask for it: nothing is kept until it is confirmed" },
+};
+const struct schema reservation_spec_schema =
+    SCHEMA("ReservationSpec", reservation_fields, "devices for a project in windows of time");
+#undef OF
+
 #define OF struct image_spec
 static const struct field image_fields[] = {
     { F(STR, name), .max = NAME_MAX_BYTES },
@@ -242,6 +270,8 @@ static const struct field settings_fields[] = {
     { OPTIONAL(I64, backoff_base_s, 0, DAY_S),
       .doc = "the n-th failure waits base times 2 to the n" },
     { OPTIONAL(I64, backoff_max_s, 0, DAY_S) },
+    { OPTIONAL(I64, lead_s, 0, DAY_S),
+      .doc = "how long before its start the devices of a reservation are cleared" },
     { OPTIONAL(I64, ended_keep_s, 0, 366 * DAY_S), .doc = "how long ended work stays in memory" },
     { OPTIONAL(I64, ended_keep_count, 0, 10000000) },
     { OPTIONAL(I64, default_time_limit_s, 0, 366 * DAY_S),

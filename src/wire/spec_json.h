@@ -8,16 +8,17 @@
 #include "model/spec.h"
 #include "wire/schema.h"
 
-extern const struct schema workload_spec_schema; /* struct workload_spec */
-extern const struct schema project_spec_schema;  /* struct project_spec */
-extern const struct schema quota_spec_schema;    /* struct quota_spec */
-extern const struct schema class_spec_schema;    /* struct class_spec */
-extern const struct schema node_spec_schema;     /* struct node_spec */
-extern const struct schema pool_spec_schema;     /* struct pool_spec */
-extern const struct schema profile_spec_schema;  /* struct profile_spec */
-extern const struct schema token_spec_schema;    /* struct token_spec */
-extern const struct schema volume_spec_schema;   /* struct volume_spec */
-extern const struct schema image_spec_schema;    /* struct image_spec */
+extern const struct schema workload_spec_schema;    /* struct workload_spec */
+extern const struct schema project_spec_schema;     /* struct project_spec */
+extern const struct schema quota_spec_schema;       /* struct quota_spec */
+extern const struct schema class_spec_schema;       /* struct class_spec */
+extern const struct schema node_spec_schema;        /* struct node_spec */
+extern const struct schema pool_spec_schema;        /* struct pool_spec */
+extern const struct schema profile_spec_schema;     /* struct profile_spec */
+extern const struct schema token_spec_schema;       /* struct token_spec */
+extern const struct schema volume_spec_schema;      /* struct volume_spec */
+extern const struct schema reservation_spec_schema; /* struct reservation_spec */
+extern const struct schema image_spec_schema;       /* struct image_spec */
 extern const struct schema
     credential_spec_schema; /* struct credential_spec, password not yet sealed */
 extern const struct schema settings_spec_schema; /* struct settings_record; absent fields UNSET */

@@ -35,6 +35,8 @@ static const struct {
     { PERMIT_WORKLOAD_LOGS, "workload_logs", "-ao--a" },
     { PERMIT_VOLUME_READ, "volume_read", "-ao--a" },
     { PERMIT_VOLUME_WRITE, "volume_write", "-ao--a" },
+    { PERMIT_RESERVATION_READ, "reservation_read", "-ao--a" },
+    { PERMIT_RESERVATION_WRITE, "reservation_write", "-ao--a" },
     { PERMIT_IMAGE_READ, "image_read", "-as--a" },
     { PERMIT_IMAGE_WRITE, "image_write", "-ao--a" },
     { PERMIT_CREDENTIAL_READ, "credential_read", "-ao--a" },

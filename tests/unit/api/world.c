@@ -22,6 +22,18 @@ static struct str fake_seal(void *arg, struct arena *arena, struct str secret)
     return str_of(arena_format(arena, "5ea1ed%zu", secret.size));
 }
 
+/* One zone, an hour east of UTC. */
+static enum err fake_zone_rule(void *arg, struct str name, struct arena *arena, struct str *out,
+                               struct error *e)
+{
+    (void)arg;
+    (void)arena;
+    if (!str_is(name, "Etc/East"))
+        return err_set(e, ERR_NOT_FOUND, "there is no such zone");
+    *out = STR("<+01>-1");
+    return ERR_OK;
+}
+
 static int64_t fake_blob_size(void *arg, struct id tenant, const struct digest *digest)
 {
     (void)arg;
@@ -256,6 +268,7 @@ static enum err handle(struct world *world, struct api_request *request, struct 
                                  .new_id = next_id,
                                  .seal = fake_seal,
                                  .blob_size = fake_blob_size,
+                                 .zone_rule = fake_zone_rule,
                                  .health = always_fine,
                                  .readiness = always_fine,
                                  .metrics = fake_metrics };

@@ -77,7 +77,7 @@ static void test_next(void **state)
     }
 }
 
-/* Whatever the time of day, a window comes once on each day of two years, and none meets another. */
+/* Whatever the time of day, a window comes once on each day, and none meets another. */
 static void test_once_a_day(void **state)
 {
     (void)state;

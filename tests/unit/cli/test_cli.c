@@ -173,6 +173,9 @@ static bool destroys(const struct cli_command *c)
         if (strcmp(c->verb, verbs[i]) == 0)
             return true;
     }
+    /* Work is released from a hold, a reservation for good. */
+    if (c->noun != NULL && strcmp(c->noun, "reservation") == 0 && strcmp(c->verb, "release") == 0)
+        return true;
     return c->method != NULL && strcmp(c->method, "DELETE") == 0;
 }
 

@@ -50,13 +50,12 @@ static void add_exit(struct buf *out, const struct exit_status *exit)
 
 static void dump_settings(struct buf *out, const struct settings_record *r)
 {
-    int64_t numbers[] = {
-        r->grace_s,           r->kill_confirm_s,  r->min_runtime_s, r->start_timeout_s,
-        r->lost_after_s,      r->unknown_after_s, r->gang_repair_s, r->device_reserve_mib,
-        r->backoff_base_s,    r->backoff_max_s,   r->ended_keep_s,  r->min_runtime_in_quota_s,
-        r->ended_keep_count,  r->reclaim_to,      r->placement,     r->default_time_limit_s,
-        r->starvation_after_s
-    };
+    int64_t numbers[] = { r->grace_s,          r->kill_confirm_s,       r->min_runtime_s,
+                          r->start_timeout_s,  r->lost_after_s,         r->unknown_after_s,
+                          r->gang_repair_s,    r->device_reserve_mib,   r->backoff_base_s,
+                          r->backoff_max_s,    r->ended_keep_s,         r->min_runtime_in_quota_s,
+                          r->ended_keep_count, r->reclaim_to,           r->placement,
+                          r->lead_s,           r->default_time_limit_s, r->starvation_after_s };
     for (size_t i = 0; i < COUNT_OF(numbers); i++)
         add_number(out, numbers[i]);
     add_unsigned(out, r->version);
@@ -136,6 +135,23 @@ static void dump_volume(struct buf *out, const struct volume_record *r)
     add_str(out, r->name);
     add_id(out, r->node);
     buf_format(out, " %lld %lld", (long long)r->quota_mib, (long long)r->created.ns);
+    add_unsigned(out, r->version);
+}
+
+static void dump_reservation(struct buf *out, const struct reservation_record *r)
+{
+    int64_t numbers[] = { r->class_number, r->gpu_milli,  r->start_s,         r->end_s,
+                          r->repeat,       r->interval,   r->until_s,         r->end_policy,
+                          r->is_lent,      r->state,      r->window_start.ns, r->window_end.ns,
+                          r->ended_at.ns,  r->created.ns, r->windows_passed,  r->is_overcommitted };
+    struct str texts[] = { r->name, r->user, r->zone, r->zone_rule, r->detail };
+    add_id(out, r->id);
+    add_id(out, r->project);
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        add_str(out, texts[i]);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        add_number(out, numbers[i]);
+    add_unsigned(out, r->created_sequence);
     add_unsigned(out, r->version);
 }
 
@@ -234,6 +250,8 @@ static void dump_workload(struct buf *out, const struct workload_record *r)
         add_id(out, r->volumes.items[i]);
     for (size_t i = 0; i < r->nodes.count; i++)
         add_id(out, r->nodes.items[i]);
+    add_id(out, r->reservation);
+    add_number(out, r->is_on_demand);
     add_exit(out, &r->exit);
     add_unsigned(out, r->submitted_sequence);
     add_unsigned(out, r->version);
@@ -298,6 +316,7 @@ static void dump_belongings(struct buf *out, const struct state *state)
 {
     DUMP_LIST(out, state, token)
     DUMP_LIST(out, state, volume)
+    DUMP_LIST(out, state, reservation)
     DUMP_LIST(out, state, image)
     DUMP_LIST(out, state, credential)
     DUMP_LIST(out, state, upload)

@@ -42,6 +42,11 @@ static void stage_set_up(struct stage *stage)
     world_apply(world, (struct event){ .type = EV_TOKEN_SET, .token_set = token });
     struct volume_record volume = { .id = world_id(world), .tenant = amber };
     world_apply(world, (struct event){ .type = EV_VOLUME_SET, .volume_set = volume });
+    struct reservation_record reservation = { .id = world_id(world),
+                                              .project = vision,
+                                              .state = RSV_CONFIRMED };
+    world_apply(world,
+                (struct event){ .type = EV_RESERVATION_SET, .reservation_set = reservation });
     struct image_record image = { .id = world_id(world), .tenant = amber };
     world_apply(world, (struct event){ .type = EV_IMAGE_SET, .image_set = image });
     struct credential_record credential = { .id = world_id(world), .tenant = amber };
@@ -87,6 +92,9 @@ BREAK(project_count, s->state->project_count++)
 BREAK(project_extra, id_map_put(&s->state->projects, ((struct id){ 5, 5 }), s->birch))
 BREAK(token_map, id_map_put(&s->state->tokens, ((struct id){ 5, 5 }), s->birch))
 BREAK(volume_back, s->state->first_volume->prev = s->state->first_volume)
+BREAK(reservation_map,
+      (void)id_map_remove(&s->state->reservations, s->state->first_reservation->r.id))
+BREAK(reservation_owner, s->state->first_reservation->project = s->birch)
 BREAK(image_map, (void)id_map_remove(&s->state->images, s->state->first_image->r.id))
 BREAK(credential_last, s->state->last_credential = NULL)
 BREAK(node_name, (void)str_map_remove(&s->state->node_names, s->two->r.name))
@@ -144,6 +152,8 @@ static void test_breaks(void **state)
         { "a project twice in the map", project_extra, "maps of projects have 5 and 4" },
         { "a token too many in the map", token_map, "map of tokens has 2 entries for 1" },
         { "a volume linked wrong", volume_back, "volume 0 has a wrong link back" },
+        { "a reservation out of the map", reservation_map, "reservation 0 is not found" },
+        { "a reservation of another project", reservation_owner, "is of the wrong project" },
         { "an image out of the map", image_map, "image 0 is not found" },
         { "a last credential that is not", credential_last, "the last credential" },
         { "a node without its name", node_name, "node-2 is not found by name" },

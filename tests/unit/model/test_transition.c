@@ -26,6 +26,14 @@ static const struct {
     { "quarantined", "ended" },
     { "lost", "running cleaning quarantined ended" },
     { "ended", "" },
+}, reservation_steps[] = {
+    { "requested", "confirmed degraded cancelled" },
+    { "confirmed", "active degraded completed released cancelled" },
+    { "active", "degraded confirmed completed released cancelled" },
+    { "degraded", "active confirmed completed released cancelled" },
+    { "completed", "" },
+    { "released", "" },
+    { "cancelled", "" },
 };
 
 static bool lists(const char *list, const char *word)
@@ -73,6 +81,28 @@ static void test_allocation(void **state)
     }
 }
 
+static void test_reservation(void **state)
+{
+    (void)state;
+    CHECK("every state has its row", COUNT_OF(reservation_steps) == RSV_STATE_COUNT - 1);
+    FOR_EACH_CASE (c, reservation_steps) {
+        unsigned from = 0;
+        CHECK(c->from, enum_parse(&reservation_state_names, str_of(c->from), &from));
+        for (unsigned to = 0; to <= RSV_STATE_COUNT; to++)
+            CHECK(c->from, reservation_may_become((enum reservation_state)from,
+                                                  (enum reservation_state)to) ==
+                               lists(c->to, enum_name(&reservation_state_names, to)));
+        bool is_final = reservation_state_is_final((enum reservation_state)from);
+        CHECK(c->from, is_final == (c->to[0] == '\0'));
+        CHECK(c->from,
+              is_final || reservation_may_become((enum reservation_state)from, RSV_CANCELLED));
+        CHECK(c->from, !(is_final && reservation_is_kept((enum reservation_state)from)));
+    }
+    CHECK("none leads nowhere", !reservation_may_become(RSV_NONE, RSV_CONFIRMED));
+    CHECK("nor does what is no state", !reservation_may_become(RSV_STATE_COUNT, RSV_CONFIRMED));
+    CHECK("what is only asked for is not kept", !reservation_is_kept(RSV_REQUESTED));
+}
+
 static void test_meaning(void **state)
 {
     (void)state;
@@ -108,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workload),
         cmocka_unit_test(test_allocation),
+        cmocka_unit_test(test_reservation),
         cmocka_unit_test(test_meaning),
         cmocka_unit_test(test_every_state_can_end),
     };

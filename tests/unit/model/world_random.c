@@ -202,6 +202,39 @@ static void step_volume(struct world *world)
     world_apply(world, (struct event){ .type = EV_VOLUME_SET, .volume_set = r });
 }
 
+static void step_reservation(struct world *world)
+{
+    struct reservation *reservation = NULL;
+    PICK(world, reservation, world->state->first_reservation, at_->next);
+    const struct project *project = state_project(world->state, any_tenant(world));
+    enum reservation_state to = (enum reservation_state)(1 + below(world, RSV_STATE_COUNT - 1));
+    struct reservation_record r = { .id = world_id(world),
+                                    .name = world_text(world, 20),
+                                    .user = world_text(world, 20),
+                                    .zone = world_text(world, 20),
+                                    .zone_rule = STR("UTC0"),
+                                    .gpu_milli = 1000,
+                                    .state = RSV_CONFIRMED,
+                                    .end_s = 60 };
+    if (project == NULL)
+        return;
+    r.project = project->r.id;
+    if (reservation != NULL && reservation_state_is_final(reservation->r.state)) {
+        world_remove(world, EV_RESERVATION_REMOVED, reservation->r.id);
+        return;
+    }
+    if (reservation != NULL && reservation_may_become(reservation->r.state, to)) {
+        r = reservation->r;
+        r.name = world_text(world, 20);
+        r.user = world_text(world, 20);
+        r.zone = world_text(world, 20);
+        r.zone_rule = STR("UTC0");
+        r.state = to;
+        r.detail = world_text(world, 20);
+    }
+    world_apply(world, (struct event){ .type = EV_RESERVATION_SET, .reservation_set = r });
+}
+
 static void step_image(struct world *world)
 {
     struct image *image = NULL;
@@ -382,10 +415,12 @@ void world_step(struct world *world)
         void (*step)(struct world *world);
         size_t weight;
     } steps[] = {
-        { step_class, 2 },      { step_pool, 2 },   { step_profile, 1 },     { step_settings, 1 },
-        { step_project, 6 },    { step_token, 2 },  { step_volume, 2 },      { step_image, 2 },
-        { step_credential, 2 }, { step_upload, 2 }, { step_node, 8 },        { step_submit, 12 },
-        { step_workload, 30 },  { step_grant, 15 }, { step_allocation, 30 },
+        { step_class, 2 },       { step_pool, 2 },      { step_profile, 1 },
+        { step_settings, 1 },    { step_project, 6 },   { step_token, 2 },
+        { step_volume, 2 },      { step_image, 2 },     { step_credential, 2 },
+        { step_upload, 2 },      { step_node, 8 },      { step_submit, 12 },
+        { step_reservation, 4 }, { step_workload, 30 }, { step_grant, 15 },
+        { step_allocation, 30 },
     };
     size_t total = 0;
     for (size_t i = 0; i < COUNT_OF(steps); i++)

@@ -651,6 +651,7 @@ struct id lab_submit(struct lab *lab, struct lab_job job)
     struct workload_spec *spec = &command.submit;
     *spec = (struct workload_spec){
         .project = str_of(job.project),
+        .reservation = str_of(job.reservation),
         .image = STR("debian-12"),
         .topology = job.topology,
         .count = or_unset(job.count),
@@ -724,6 +725,7 @@ struct settings_record lab_no_settings(void)
         .placement = PLACE_ADAPTIVE,
         .default_time_limit_s = UNSET,
         .starvation_after_s = UNSET,
+        .lead_s = UNSET,
     };
 }
 

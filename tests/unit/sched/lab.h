@@ -102,7 +102,7 @@ struct lab_job {
     bool is_held, never_restarts;
     enum on_contact_loss on_contact_loss;
     int64_t fence_after_s;
-    const char *class_name, *other_class_name, *volume;
+    const char *class_name, *other_class_name, *volume, *reservation;
     struct id after;
     enum dependency_when when;
     struct actor actor;

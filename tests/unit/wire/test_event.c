@@ -272,25 +272,58 @@ static void end_work(struct state *state, const struct event *next)
     step_workload(state, next->removed.id, WL_FAILED);
 }
 
+/* The fixture of its submission may be of before there were reservations. */
+static void tie_work(struct state *state, const struct event *next)
+{
+    struct workload *workload = state_workload(state, next->removed.id);
+    CHECK("it is there", workload != NULL);
+    workload->r.reservation = state->first_reservation->r.id;
+}
+
+static void end_reservation(struct state *state, const struct event *next)
+{
+    struct event event = { .type = EV_RESERVATION_SET, .version = 1 };
+    event.reservation_set = state_reservation(state, next->removed.id)->r;
+    event.reservation_set.state = RSV_CANCELLED;
+    replay(state, &event);
+}
+
 /* Every type once, in an order in which it may have happened. */
 static const struct happened {
     enum event_type type;
     void (*before)(struct state *state, const struct event *next);
 } history[] = {
-    { EV_CONTROLLER_STARTED, NULL }, { EV_SETTINGS_CHANGED, NULL },
-    { EV_CLASS_SET, make_classes },  { EV_POOL_SET, NULL },
-    { EV_PROFILE_SET, NULL },        { EV_PROJECT_SET, make_parents },
-    { EV_TOKEN_SET, NULL },          { EV_NODE_SET, NULL },
-    { EV_NODE_CONTACT, NULL },       { EV_NODE_HOLDS, NULL },
-    { EV_DEVICE_CHANGED, NULL },     { EV_VOLUME_SET, NULL },
-    { EV_IMAGE_SET, NULL },          { EV_CREDENTIAL_SET, NULL },
-    { EV_UPLOAD_STORED, NULL },      { EV_WORKLOAD_SUBMITTED, NULL },
-    { EV_ALLOCATION_GRANTED, NULL }, { EV_WORKLOAD_CHANGED, start_work },
-    { EV_ALLOCATION_CHANGED, NULL }, { EV_WORKLOAD_FORGOTTEN, end_work },
-    { EV_VOLUME_REMOVED, NULL },     { EV_IMAGE_REMOVED, NULL },
-    { EV_CREDENTIAL_REMOVED, NULL }, { EV_TOKEN_REMOVED, NULL },
-    { EV_PROJECT_REMOVED, NULL },    { EV_NODE_REMOVED, NULL },
-    { EV_PROFILE_REMOVED, NULL },    { EV_POOL_REMOVED, NULL },
+    { EV_CONTROLLER_STARTED, NULL },
+    { EV_SETTINGS_CHANGED, NULL },
+    { EV_CLASS_SET, make_classes },
+    { EV_POOL_SET, NULL },
+    { EV_PROFILE_SET, NULL },
+    { EV_PROJECT_SET, make_parents },
+    { EV_TOKEN_SET, NULL },
+    { EV_NODE_SET, NULL },
+    { EV_NODE_CONTACT, NULL },
+    { EV_NODE_HOLDS, NULL },
+    { EV_DEVICE_CHANGED, NULL },
+    { EV_VOLUME_SET, NULL },
+    { EV_IMAGE_SET, NULL },
+    { EV_CREDENTIAL_SET, NULL },
+    { EV_UPLOAD_STORED, NULL },
+    { EV_RESERVATION_SET, NULL },
+    { EV_WORKLOAD_SUBMITTED, NULL },
+    { EV_ALLOCATION_GRANTED, NULL },
+    { EV_WORKLOAD_CHANGED, start_work },
+    { EV_WORKLOAD_UNTIED, tie_work },
+    { EV_ALLOCATION_CHANGED, NULL },
+    { EV_WORKLOAD_FORGOTTEN, end_work },
+    { EV_RESERVATION_REMOVED, end_reservation },
+    { EV_VOLUME_REMOVED, NULL },
+    { EV_IMAGE_REMOVED, NULL },
+    { EV_CREDENTIAL_REMOVED, NULL },
+    { EV_TOKEN_REMOVED, NULL },
+    { EV_PROJECT_REMOVED, NULL },
+    { EV_NODE_REMOVED, NULL },
+    { EV_PROFILE_REMOVED, NULL },
+    { EV_POOL_REMOVED, NULL },
     { EV_CLASS_REMOVED, NULL },
 };
 
