@@ -602,7 +602,7 @@ struct mono allocation_began(const struct sallocation *a);
 bool reclaim_is_entitled(const struct attempt *attempt);
 /* Whether it may evict anything at all, whoever that is: costs nothing, and false is certain. */
 bool reclaim_is_thinkable(const struct attempt *attempt);
-/* The next project in preorder, of another than the claimant's, some of whose work is borrowed; from
+/* The next project in preorder, another than the claimant's, some of whose work is borrowed; from
  * the root on; NULL: that was the last. */
 struct sproject *reclaim_next_borrower(const struct attempt *attempt, struct sproject *project,
                                        int64_t class_number);
