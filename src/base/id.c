@@ -4,11 +4,13 @@
 #include <string.h>
 
 static const char *const prefixes[ID_KIND_COUNT] = {
-    [ID_TENANT] = "ten_",     [ID_PROJECT] = "prj_", [ID_CLASS] = "cls_",  [ID_POOL] = "pol_",
-    [ID_PROFILE] = "pro_",    [ID_WORKLOAD] = "wl_", [ID_ARRAY] = "arr_",  [ID_ALLOCATION] = "alc_",
-    [ID_NODE] = "nod_",       [ID_DEVICE] = "dev_",  [ID_VOLUME] = "vol_", [ID_IMAGE] = "img_",
-    [ID_SEGMENT] = "seg_",    [ID_USER] = "usr_",    [ID_TOKEN] = "tok_",  [ID_REQUEST] = "req_",
-    [ID_CREDENTIAL] = "crd_", [ID_RUN] = "run_", [ID_RESERVATION] = "rsv_",
+    [ID_TENANT] = "ten_",      [ID_PROJECT] = "prj_",    [ID_CLASS] = "cls_",
+    [ID_POOL] = "pol_",        [ID_PROFILE] = "pro_",    [ID_WORKLOAD] = "wl_",
+    [ID_ARRAY] = "arr_",       [ID_ALLOCATION] = "alc_", [ID_NODE] = "nod_",
+    [ID_DEVICE] = "dev_",      [ID_VOLUME] = "vol_",     [ID_IMAGE] = "img_",
+    [ID_SEGMENT] = "seg_",     [ID_USER] = "usr_",       [ID_TOKEN] = "tok_",
+    [ID_REQUEST] = "req_",     [ID_CREDENTIAL] = "crd_", [ID_RUN] = "run_",
+    [ID_RESERVATION] = "rsv_",
 };
 
 /* Crockford's alphabet in lower case: no i, l, o, u. */

@@ -275,7 +275,8 @@ static const struct field settings_fields[] = {
     { OPTIONAL(I64, ended_keep_s, 0, 366 * DAY_S), .doc = "how long ended work stays in memory" },
     { OPTIONAL(I64, ended_keep_count, 0, 10000000) },
     { OPTIONAL(I64, default_time_limit_s, 0, 366 * DAY_S),
-      .doc = "what work without a time limit is planned with, and not stopped by; 0: it never ends" },
+      .doc =
+          "what work without a time limit is planned with, and not stopped by; 0: it never ends" },
     { OPTIONAL(I64, starvation_after_s, 1, 366 * DAY_S),
       .doc = "of waiting without a promised start, until others leave a place" },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names,
