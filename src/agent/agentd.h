@@ -1,5 +1,6 @@
 /*
- * agentd.h - the privileged half of an agent, inside. One thread, one epoll, no network.
+ * agentd.h - the privileged half of an agent, inside. One epoll, no network, and one thread but for
+ * the one that asks the devices' driver.
  *
  *   agentd_main.c     start, the loop
  *   agentd_options.c  the command line
@@ -20,6 +21,7 @@
 
 #include "agent/attempt.h"
 #include "agent/gpu/edits.h"
+#include "agent/gpu/watch.h"
 #include "agent/identity.h"
 #include "agent/image/store.h"
 #include "agent/ipc.h"
@@ -186,7 +188,8 @@ struct agentd {
     unsigned nofile_max;
     struct sealed_program runtime; /* what shims run crun from */
     struct spare spare;
-    struct gpu *gpu; /* owned */
+    struct gpu_watch *driver; /* owned; NULL: there is no device to ask for */
+    bool is_driver_silent;    /* it was said so */
     struct gpu_inventory inventory;
     struct arena edits_arena;
     struct edit_set edits;                        /* what CDI specs add for each device */

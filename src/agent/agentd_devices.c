@@ -6,7 +6,11 @@
 #include "os/log.h"
 #include "os/process.h"
 
-enum { EVENTS_PER_LOOK = 64, CDI_TIMEOUT_MS = 10 * 1000 };
+enum {
+    CDI_TIMEOUT_MS = 10 * 1000,
+    DRIVER_PATIENCE_MS = 10 * 1000, /* then it is said that the driver does not answer */
+    DRIVER_END_MS = 1000,           /* for the driver to come back before agentd ends */
+};
 
 /* XIDs after which the device does no work until it is reset. All others are the fault of
  * a program. */
@@ -104,11 +108,14 @@ static void read_edits(struct agentd *agentd)
 enum err devices_open(struct agentd *agentd, struct error *e)
 {
     const struct gpu_options options = { .state_dir = agentd->options.state_dir };
-    enum err rc = gpu_open(&agentd->gpu, agentd->options.gpu, &options, e);
+    AUTO(gpu) struct gpu *gpu = NULL;
+    enum err rc = gpu_open(&gpu, agentd->options.gpu, &options, e);
     if (rc == ERR_OK)
-        rc = gpu_probe(agentd->gpu, &agentd->inventory, e);
+        rc = gpu_probe(gpu, &agentd->inventory, e);
     if (rc == ERR_OK)
         read_edits(agentd);
+    if (rc == ERR_OK && agentd->inventory.count > 0)
+        rc = gpu_watch_new(&agentd->driver, TAKE(gpu), e);
     return rc;
 }
 
@@ -117,8 +124,8 @@ void devices_done(struct agentd *agentd)
     edit_set_done(&agentd->edits);
     arena_done(&agentd->edits_arena);
     gpu_inventory_done(&agentd->inventory);
-    gpu_free(agentd->gpu);
-    agentd->gpu = NULL;
+    gpu_watch_free(agentd->driver, DRIVER_END_MS);
+    agentd->driver = NULL;
 }
 
 static enum ipc_health health_of(const struct device_health *health)
@@ -159,21 +166,48 @@ static void take_event(struct agentd *agentd, const struct gpu_event *event)
                 LOG_STR("what", names[event->kind]), LOG_INT("code", event->code));
 }
 
-void devices_look(struct agentd *agentd)
+static void take_answer(struct agentd *agentd, const struct gpu_answer *answer)
 {
-    struct gpu_event events[EVENTS_PER_LOOK];
-    size_t count = gpu_poll(agentd->gpu, events, COUNT_OF(events));
     bool is_changed = false;
-    for (size_t i = 0; i < count; i++) {
-        if (events[i].device >= agentd->inventory.count)
+    for (size_t i = 0; i < answer->count; i++) {
+        const struct gpu_event *event = &answer->events[i];
+        if (event->device >= agentd->inventory.count)
             continue;
-        const struct device_health *health = &agentd->health[events[i].device];
+        const struct device_health *health = &agentd->health[event->device];
         enum ipc_health before = health_of(health);
-        take_event(agentd, &events[i]);
+        take_event(agentd, event);
         is_changed = is_changed || health_of(health) != before;
     }
     if (is_changed)
         devices_send(agentd);
+}
+
+/* Said once a silence. Work is looked after meanwhile, and what a device last was stays true. */
+static void note_silence(struct agentd *agentd, struct mono now)
+{
+    int64_t due_ms = gpu_watch_due_ms(agentd->driver, now);
+    bool is_silent = due_ms > DRIVER_PATIENCE_MS;
+    if (is_silent == agentd->is_driver_silent)
+        return;
+    agentd->is_driver_silent = is_silent;
+    const char *name = agentd->inventory.driver_name;
+    if (is_silent)
+        log_error("the driver does not answer: nothing new is known of the devices",
+                  LOG_STR("driver", name), LOG_INT("asked_ms_ago", due_ms));
+    else
+        log_info("the driver answers again", LOG_STR("driver", name));
+}
+
+void devices_look(struct agentd *agentd)
+{
+    struct gpu_answer answer;
+    struct mono now = clock_monotonic();
+    if (agentd->driver == NULL)
+        return;
+    if (gpu_watch_take(agentd->driver, &answer))
+        take_answer(agentd, &answer);
+    note_silence(agentd, now);
+    gpu_watch_ask(agentd->driver, now);
 }
 
 void devices_send(struct agentd *agentd)

@@ -8,11 +8,14 @@
  *   N memory MIB      (81559)                 N pid PID       a process, N pid_mib MIB its memory
  *   N used MIB        in use                  N bus HEX       bus number (0x10 + N)
  *   N util, N temp, N power                   N xid NUMBER    each such line is one event
+ *   N hang FIFO       to ask for its memory takes until somebody has closed the other end of that
  *
  * Declared from NVIDIA's public documentation on its own, not from the agent's header: a mistake
  * would have to be made twice.
  */
 #include <assert.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "fake/script.h"
 
@@ -159,11 +162,24 @@ EXPORT(nvmlDeviceGetMinorNumber, device_t device, unsigned *minor)
     return check(device);
 }
 
+/* Until the other end was opened and closed. */
+static void hang(int device)
+{
+    char byte;
+    struct script_wanted wanted = script_text("FAKE_NVML", device, "hang");
+    int fd = wanted.value[0] != '\0' ? open(wanted.value, O_RDONLY | O_CLOEXEC) : -1;
+    while (fd >= 0 && read(fd, &byte, 1) > 0)
+        ;
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 EXPORT(nvmlDeviceGetMemoryInfo, device_t device, struct memory *out)
 {
     result code = check(device);
     if (code != OK)
         return code;
+    hang(device->index);
     unsigned long long mib = 1024 * 1024;
     out->total = (unsigned long long)number_of(device->index, "memory", 81559) * mib;
     if (device->instance >= 0)

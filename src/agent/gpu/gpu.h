@@ -108,7 +108,8 @@ DEFINE_CLEANUP(gpu, struct gpu *, gpu_free)
  * inventory. */
 MUST_CHECK enum err gpu_probe(struct gpu *gpu, struct gpu_inventory *out, struct error *e);
 
-/* What happened since the last call; never blocks. At most `max`, the rest with the next call. */
+/* What happened since the last call; waits for no event, but as long as the vendor's library takes
+ * to answer: see watch.h. At most `max`, the rest with the next call. */
 size_t gpu_poll(struct gpu *gpu, struct gpu_event *out, size_t max);
 
 /*

@@ -1,5 +1,13 @@
 /* The NVML driver against tests/fake/nvml.c: discovery, MIG, faults, use. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#include "agent/gpu/watch.h"
+#include "os/clock.h"
 #include "unit/agent_gpu/gpu_world.h"
+
+enum { PATIENCE_MS = 20 * 1000 };
 
 static struct world *world_new(const char *script)
 {
@@ -174,6 +182,104 @@ static void is_chosen_automatically_when_it_finds_devices(void **state)
     }
 }
 
+/* Two devices, the second with a fault to tell; asking for it hangs in the FIFO. */
+struct hanging {
+    struct world *world;
+    struct gpu_watch *watch;
+    char fifo[256];
+};
+
+static bool soon_takes(struct gpu_watch *watch, struct gpu_answer *answer)
+{
+    struct mono until = { clock_monotonic().ns + PATIENCE_MS * NS_PER_MS };
+    bool is_there = gpu_watch_take(watch, answer);
+    while (!is_there && mono_before(clock_monotonic(), until)) {
+        (void)poll(NULL, 0, 1);
+        is_there = gpu_watch_take(watch, answer);
+    }
+    return is_there;
+}
+
+static struct hanging hanging_new(void)
+{
+    struct error e;
+    struct gpu_answer answer;
+    struct hanging h = { .world = world_new("* count 2\n") };
+    AUTO(gpu_inventory) struct gpu_inventory found = { 0 };
+    open_and_probe(h.world, &found);
+    CHECK_OK("watch", gpu_watch_new(&h.watch, TAKE(h.world->gpu), &e), &e);
+    CHECK("not asked", !gpu_watch_take(h.watch, &answer));
+    gpu_watch_ask(h.watch, (struct mono){ 0 });
+    CHECK("well", soon_takes(h.watch, &answer) && answer.count == 0);
+
+    char script[512];
+    test_dir_path(&h.world->dir, "fifo", h.fifo);
+    CHECK("fifo", mkfifo(h.fifo, 0600) == 0);
+    (void)snprintf(script, sizeof(script), "* count 2\n1 xid 79\n1 hang %s\n", h.fifo);
+    write_script(h.world, script);
+    return h;
+}
+
+/* Asks, and comes back when the driver hangs; the other end of the FIFO. */
+static int ask_into_the_hang(struct hanging *h, struct mono now)
+{
+    gpu_watch_ask(h->watch, now);
+    int fd = open(h->fifo, O_WRONLY | O_CLOEXEC);
+    CHECK("it hangs", fd >= 0);
+    return fd;
+}
+
+static void a_library_that_hangs_holds_up_its_own_thread_only(void **state)
+{
+    (void)state;
+    struct gpu_answer answer;
+    struct hanging h = hanging_new();
+    CHECK("nothing is due", gpu_watch_due_ms(h.watch, (struct mono){ 7 * NS_PER_S }) == 0);
+    int fd = ask_into_the_hang(&h, (struct mono){ 1 * NS_PER_S });
+    CHECK("no answer", !gpu_watch_take(h.watch, &answer));
+    gpu_watch_ask(h.watch, (struct mono){ 5 * NS_PER_S });
+    CHECK("due since", gpu_watch_due_ms(h.watch, (struct mono){ 9 * NS_PER_S }) == 8000);
+
+    write_script(h.world, "* count 2\n1 xid 79\n");
+    (void)close(fd);
+    CHECK("it comes", soon_takes(h.watch, &answer));
+    CHECK("whole",
+          answer.count == 1 && answer.events[0].device == 1 && answer.events[0].code == 79);
+    CHECK("none is due", gpu_watch_due_ms(h.watch, (struct mono){ 9 * NS_PER_S }) == 0);
+    CHECK("asked once", !gpu_watch_take(h.watch, &answer));
+    gpu_watch_ask(h.watch, (struct mono){ 9 * NS_PER_S });
+    CHECK("and again", soon_takes(h.watch, &answer) && answer.count == 0);
+    gpu_watch_free(h.watch, PATIENCE_MS);
+    world_free(h.world);
+}
+
+static int count_threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks != NULL && readdir(tasks) != NULL) /* NOLINT(concurrency-mt-unsafe): our own */
+        count++;
+    if (tasks != NULL)
+        (void)closedir(tasks);
+    return count;
+}
+
+static void whoever_ends_does_not_wait_for_a_library_that_hangs(void **state)
+{
+    (void)state;
+    int before = count_threads();
+    struct hanging h = hanging_new();
+    int fd = ask_into_the_hang(&h, (struct mono){ 0 });
+    gpu_watch_free(h.watch, 1);
+    CHECK("it hangs still", count_threads() == before + 1);
+    (void)close(fd);
+    struct mono until = { clock_monotonic().ns + PATIENCE_MS * NS_PER_MS };
+    while (count_threads() > before && mono_before(clock_monotonic(), until))
+        (void)poll(NULL, 0, 1);
+    CHECK("then the thread ends by itself", count_threads() == before);
+    world_free(h.world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +291,8 @@ int main(void)
         cmocka_unit_test(tells_use),
         cmocka_unit_test(says_why_it_does_not_start),
         cmocka_unit_test(is_chosen_automatically_when_it_finds_devices),
+        cmocka_unit_test(a_library_that_hangs_holds_up_its_own_thread_only),
+        cmocka_unit_test(whoever_ends_does_not_wait_for_a_library_that_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
