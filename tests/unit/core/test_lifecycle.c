@@ -490,18 +490,38 @@ static void devices_that_nobody_calls_clean(void **state)
     CHECK("and then they are out of use", is_out);
 }
 
+/* Work for which a site is said to make capacity. */
+static struct id provision(struct lab *lab)
+{
+    lab->is_paused = true;
+    struct id id = submit(lab);
+    const struct workload *workload = state_workload(lab->state, id);
+    struct event event = { .type = EV_WORKLOAD_CHANGED, .tenant = workload->project->tenant->r.id };
+    event.workload_changed = (struct workload_changed){ .workload = id, .state = WL_PROVISIONING };
+    happens(lab, event);
+    CHECK("waits", lab_is(lab, id, WL_PROVISIONING));
+    return id;
+}
+
+static void cancel_while_capacity_is_made(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    small_world(&lab);
+    struct id id = provision(&lab);
+    cancel(&lab, id);
+    CHECK("cancelled at once", lab_is(&lab, id, WL_CANCELLED));
+    CHECK("by whom", lab_record(&lab, id)->cause == CAUSE_ADMIN_CANCELLED);
+    lab_run(&lab, 600);
+    CHECK("for good", lab_is(&lab, id, WL_CANCELLED));
+}
+
 static void capacity_that_no_site_makes(void **state)
 {
     (void)state;
     AUTO(lab) struct lab lab;
     small_world(&lab);
-    lab.is_paused = true;
-    struct id id = submit(&lab);
-    const struct workload *workload = state_workload(lab.state, id);
-    struct event event = { .type = EV_WORKLOAD_CHANGED, .tenant = workload->project->tenant->r.id };
-    event.workload_changed = (struct workload_changed){ .workload = id, .state = WL_PROVISIONING };
-    happens(&lab, event);
-    CHECK("waits", lab_is(&lab, id, WL_PROVISIONING));
+    struct id id = provision(&lab);
     struct command tick = { .type = CMD_TICK, .actor = { .role = ROLE_SYSTEM } };
     lab.now = core_next_deadline(lab.sched);
     lab_must(&lab, &tick);
@@ -626,6 +646,7 @@ int main(void)
         cmocka_unit_test(a_start_that_takes_too_long),
         cmocka_unit_test(a_process_that_does_not_die),
         cmocka_unit_test(devices_that_nobody_calls_clean),
+        cmocka_unit_test(cancel_while_capacity_is_made),
         cmocka_unit_test(capacity_that_no_site_makes),
         cmocka_unit_test(the_time_limit_counts_per_attempt),
         cmocka_unit_test(ended_work_is_forgotten),
