@@ -161,6 +161,7 @@ struct import;
 struct device_health {
     bool is_lost; /* does not answer now */
     bool is_ill;
+    uint64_t xid; /* what made it ill, the first of them */
 };
 
 struct agentd {

@@ -133,6 +133,17 @@ static enum ipc_health health_of(const struct device_health *health)
     return health->is_lost || health->is_ill ? IPC_HEALTH_FAILED : IPC_HEALTH_OK;
 }
 
+/* For people, beside what the device is; "" when it is well. */
+static void write_reason(const struct device_health *health, char out[IPC_REASON_MAX])
+{
+    const char *lost = health->is_lost ? "it does not answer" : "";
+    if (health->is_ill)
+        (void)snprintf(out, IPC_REASON_MAX, "XID %llu, until it is reset%s%s",
+                       (unsigned long long)health->xid, health->is_lost ? "; " : "", lost);
+    else
+        (void)snprintf(out, IPC_REASON_MAX, "%s", lost);
+}
+
 static bool is_fatal(uint64_t xid)
 {
     for (size_t i = 0; i < COUNT_OF(fatal_xids); i++)
@@ -152,7 +163,8 @@ static void take_event(struct agentd *agentd, const struct gpu_event *event)
     struct device_health *health = &agentd->health[event->device];
     switch (event->kind) {
     case GPU_EVENT_XID:
-        health->is_ill = health->is_ill || is_fatal(event->code);
+        if (!health->is_ill && is_fatal(event->code))
+            *health = (struct device_health){ health->is_lost, true, event->code };
         break;
     case GPU_EVENT_LOST:
     case GPU_EVENT_BACK:
@@ -174,9 +186,10 @@ static void take_answer(struct agentd *agentd, const struct gpu_answer *answer)
         if (event->device >= agentd->inventory.count)
             continue;
         const struct device_health *health = &agentd->health[event->device];
-        enum ipc_health before = health_of(health);
+        struct device_health before = *health;
         take_event(agentd, event);
-        is_changed = is_changed || health_of(health) != before;
+        is_changed =
+            is_changed || health->is_lost != before.is_lost || health->is_ill != before.is_ill;
     }
     if (is_changed)
         devices_send(agentd);
@@ -233,6 +246,7 @@ void devices_send(struct agentd *agentd)
         out->numa_node = device->numa_node;
         out->is_simulated = device->is_simulated ? 1 : 0;
         out->health = (uint32_t)health_of(&agentd->health[i]);
+        write_reason(&agentd->health[i], out->health_reason);
         out->memory_mib = device->memory_mib;
         (void)snprintf(out->uuid, sizeof(out->uuid), "%s", device->uuid);
         (void)snprintf(out->model, sizeof(out->model), "%s", device->model);

@@ -204,6 +204,7 @@ static enum err check_inventory(const union ipc_message *m, struct error *e)
         FIELD_TEXT(device->model);
         FIELD_TEXT(device->class_name);
         FIELD_TEXT(device->pci);
+        FIELD_TEXT(device->health_reason);
     }
     return ERR_OK;
 }

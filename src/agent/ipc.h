@@ -73,7 +73,7 @@
 enum { IMAGE_TIMEOUT_DEFAULT_S = 3600 };
 
 enum {
-    IPC_VERSION = 1,
+    IPC_VERSION = 2,
     IPC_CHUNK_MAX = 32 * 1024,
     IPC_TEXT_MAX = 160,
     IPC_PATH_MAX = 256,
@@ -312,6 +312,7 @@ struct ipc_log_ready {
 
 enum ipc_health { IPC_HEALTH_OK, IPC_HEALTH_FAILED, IPC_HEALTH_COUNT };
 
+enum { IPC_REASON_MAX = 64 };
 struct ipc_device {
     uint32_t index;
     uint32_t vendor; /* enum gpu_vendor */
@@ -326,6 +327,7 @@ struct ipc_device {
     char model[96];
     char class_name[48];
     char pci[24];
+    char health_reason[IPC_REASON_MAX]; /* "" when it is well */
 };
 
 struct ipc_inventory {

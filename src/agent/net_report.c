@@ -177,6 +177,7 @@ void net_report_inventory(struct network *network)
             .memory_mib = d->memory_mib,
             .numa_node = d->numa_node,
             .health = d->health == IPC_HEALTH_OK ? DEVICE_OK : DEVICE_FAILED,
+            .health_reason = str_of(d->health_reason),
             .is_simulated = d->is_simulated != 0,
         };
     }

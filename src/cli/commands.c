@@ -86,6 +86,7 @@ static const struct cli_column device_columns[] = {
     { "NODE", "node", COLUMN_TEXT }, { "INDEX", "index", COLUMN_TEXT },
     { "CLASS", "class", COLUMN_TEXT }, { "MODEL", "model", COLUMN_TEXT },
     { "MEMORY_MIB", "memory_mib", COLUMN_TEXT }, { "HEALTH", "health", COLUMN_TEXT },
+    { "WHY", "health_reason", COLUMN_TEXT },
     { "USED", "allocated_milli", COLUMN_MILLI }, { "HELD", "is_held", COLUMN_FLAG },
     { "REASON", "hold_reason", COLUMN_TEXT }, { "SIMULATED", "is_simulated", COLUMN_FLAG },
 };

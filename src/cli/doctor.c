@@ -105,15 +105,16 @@ static void note_devices(const char *node, const json_t *devices)
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
         const char *health = json_string_value(json_object_get(device, "health"));
-        const char *reason = json_string_value(json_object_get(device, "hold_reason"));
         bool is_held = json_is_true(json_object_get(device, "is_held"));
+        const char *why = is_held ? "hold_reason" : "health_reason";
+        const char *reason = json_string_value(json_object_get(device, why));
         bool is_broken = health != NULL && strcmp(health, "ok") != 0;
         json_int_t index = json_integer_value(json_object_get(device, "index"));
         AUTO(buf) struct buf text = { 0 };
         if (!is_held && !is_broken)
             continue;
         buf_format(&text, "device %lld is %s", (long long)index, is_held ? "held" : health);
-        if (is_held && reason != NULL && reason[0] != '\0')
+        if (reason != NULL && reason[0] != '\0')
             buf_format(&text, ": %s", reason);
         note(node, text.data);
     }

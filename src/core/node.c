@@ -212,6 +212,8 @@ static enum err inventory_check(const struct decision *d, const struct node_inve
         };
         rc = check_name(device->class_name, "devices.class_name", e);
         if (rc == ERR_OK)
+            rc = check_text(device->health_reason, DEVICE_REASON_MAX, "devices.health_reason", e);
+        if (rc == ERR_OK)
             rc = check_ranges(of_device, COUNT_OF(of_device), e);
     }
     return rc;
@@ -242,6 +244,7 @@ static struct device_record device_found(struct discovery *discovery,
         .memory_mib = found->memory_mib,
         .numa_node = found->numa_node,
         .health = (enum device_health)found->health,
+        .health_reason = found->health_reason,
         .is_simulated = found->is_simulated,
     };
     if (known != NULL && str_eq(known->uuid, found->uuid)) {
@@ -264,6 +267,7 @@ static struct device_list devices_merge(struct discovery *discovery, const struc
         int64_t until = i < found->count ? found->items[i].index : INT64_MAX;
         for (; next_known < known->count && known->items[next_known].index < until; next_known++) {
             merged.items[merged.count] = known->items[next_known];
+            merged.items[merged.count].health_reason = (struct str){ 0 };
             merged.items[merged.count++].health = DEVICE_GONE;
         }
         if (i == found->count)
@@ -281,7 +285,8 @@ static bool device_differs(const struct device_record *a, const struct device_re
     return a->index != b->index || a->class_number != b->class_number ||
            a->memory_mib != b->memory_mib || a->numa_node != b->numa_node ||
            a->health != b->health || a->is_simulated != b->is_simulated ||
-           a->is_held != b->is_held || !str_eq(a->uuid, b->uuid) || !str_eq(a->model, b->model);
+           a->is_held != b->is_held || !str_eq(a->uuid, b->uuid) || !str_eq(a->model, b->model) ||
+           !str_eq(a->health_reason, b->health_reason);
 }
 
 static bool inventory_differs(const struct node_record *a, const struct node_record *b)

@@ -74,6 +74,7 @@ struct found_device {
     int64_t index;
     struct str class_name, vendor, uuid, model;
     int64_t memory_mib, numa_node, health;
+    struct str health_reason; /* for people; empty when it is well */
     bool is_simulated;
 };
 

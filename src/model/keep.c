@@ -143,6 +143,7 @@ void devices_keep(struct pool *pool, struct device_list *list)
         str_keep(pool, &list->items[i].uuid);
         str_keep(pool, &list->items[i].model);
         str_keep(pool, &list->items[i].hold_reason);
+        str_keep(pool, &list->items[i].health_reason);
     }
 }
 
@@ -152,6 +153,7 @@ void devices_drop(struct pool *pool, struct device_list *list)
         str_drop(pool, &list->items[i].uuid);
         str_drop(pool, &list->items[i].model);
         str_drop(pool, &list->items[i].hold_reason);
+        str_drop(pool, &list->items[i].health_reason);
     }
     DROP_ITEMS(pool, list);
 }

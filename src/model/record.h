@@ -30,6 +30,7 @@ enum {
     LOG_DAYS_MAX = 36500,
     REQUEST_CLASSES_MAX = 8,
     NODE_DEVICES_MAX = 64,
+    DEVICE_REASON_MAX = 96,
     ALLOCATION_DEVICES_MAX = 16,
     MEMBERS_MAX = 4096,
     ARRAY_MAX = 10000,
@@ -283,6 +284,7 @@ struct device_record {
     int64_t memory_mib;
     int64_t numa_node;
     enum device_health health;
+    struct str health_reason; /* as its agent says it; empty when it is well */
     bool is_simulated;
     bool is_held; /* a person or a check keeps it out of use */
     struct str hold_reason;

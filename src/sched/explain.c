@@ -142,6 +142,8 @@ static const char *closed_devices(const struct explaining *x, const struct fitti
                 continue;
             const char *why =
                 device->is_held ? "held" : enum_name(&device_health_names, device->health);
+            if (!device->is_held && device->health_reason.size > 0)
+                why = arena_format(x->arena, "%s (%.*s)", why, STR_ARG(device->health_reason));
             text = arena_format(x->arena, "%s; device %lld of %.*s is %s", text,
                                 (long long)device->index, STR_ARG(n->node->r.name), why);
         }

@@ -127,6 +127,7 @@ static const struct field found_device_fields[] = {
     { F(I64, memory_mib), .min = 0, .max = INT64_C(1) << 40 },
     { F(I64, numa_node), .min = -1, .max = 4096 },
     { F(ENUM, health), .names = &device_health_names },
+    { F(STR, health_reason), .max = DEVICE_REASON_MAX },
     { F(BOOL, is_simulated) },
 };
 static const struct schema found_device_schema =

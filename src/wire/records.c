@@ -234,6 +234,7 @@ static const struct field device_record_fields[] = {
     { F(ENUM, health), .names = &device_health_names },
     { F(BOOL, is_simulated) },
     { F(BOOL, is_held) },
+    { F(STR, health_reason) },
     { F(STR, hold_reason) },
 };
 const struct schema device_record_schema = SCHEMA("DeviceRecord", device_record_fields, "a device");

@@ -111,6 +111,7 @@ static const struct field device_view_fields[] = {
     { F(I64, memory_mib) },
     { F(I64, numa_node) },
     { F(ENUM, health), .names = &device_health_names },
+    { F(STR, health_reason), .flags = FIELD_SPARSE, .doc = "why it is not well" },
     { F(BOOL, is_simulated) },
     { F(BOOL, is_held) },
     { F(BOOL, is_usable) },

@@ -112,6 +112,7 @@ struct device_view {
     struct str class_name, uuid, model;
     int64_t memory_mib, numa_node;
     enum device_health health;
+    struct str health_reason;
     bool is_simulated, is_held, is_usable;
     struct str hold_reason;
     int64_t allocated_milli;

@@ -248,6 +248,7 @@ void device_view_fill(struct device_view *view, const struct state *state, const
         .memory_mib = device->memory_mib,
         .numa_node = device->numa_node,
         .health = device->health,
+        .health_reason = device->health_reason,
         .is_simulated = device->is_simulated,
         .is_held = device->is_held,
         .is_usable = device_is_usable(device),

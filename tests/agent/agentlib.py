@@ -198,7 +198,7 @@ class Peer:
     def __init__(self, path, deadline_s=20):
         self.observed, self.logs, self.results, self.gone = {}, {}, [], set()
         self.log_complete, self.exec_events, self.hello, self.needs = set(), [], None, []
-        self.full_count, self.health, self.challenges = 0, [], []
+        self.full_count, self.health, self.why, self.challenges = 0, [], [], []
         until = time.monotonic() + deadline_s
         while True:
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -218,7 +218,7 @@ class Peer:
         self.logs = {}
 
     def send(self, tag, body=b""):
-        self.socket.send(struct.pack("@II", TAGS.index(tag), 1) + body)
+        self.socket.send(struct.pack("@II", TAGS.index(tag), 2) + body)
 
     def send_set(self, signed, payloads=()):
         data = signed + b"".join(struct.pack("<I", len(p)) + p for p in payloads)
@@ -298,15 +298,16 @@ class Peer:
     def on_need_image(self, body, fds):
         self.needs.append((body[:32], struct.unpack_from("@I", body, 32)[0]))
 
-    DEVICE = "@IIiiiIII" + "q64s96s48s24s"
+    DEVICE = "@IIiiiIII" + "q64s96s48s24s64s"
 
     def on_inventory(self, body, fds):
         """The number of devices, and their health in order."""
         self.inventory = struct.unpack_from("@I", body)[0]
         size = struct.calcsize(self.DEVICE)
         first = 8 + 16 + 64 + 64 + 1024
-        self.health = [struct.unpack_from(self.DEVICE, body, first + i * size)[6]
-                       for i in range(self.inventory)]
+        devices = [struct.unpack_from(self.DEVICE, body, first + i * size) for i in range(self.inventory)]
+        self.health = [d[6] for d in devices]
+        self.why = [d[13].split(b"\0")[0].decode() for d in devices]
 
     def on_exec_opened(self, body, fds):
         stream, code, is_tty = struct.unpack_from("@QII", body)

@@ -84,7 +84,7 @@ static void every_tag_passes_one_way_and_with_its_size_only(void **state)
         CHECK(ipc_name(tag), ipc_check(m, size, 0, other, NULL) == ERR_INVALID);
         CHECK(ipc_name(tag), ipc_check(m, size - 1, 0, way(tag), NULL) == ERR_INVALID);
         CHECK(ipc_name(tag), ipc_check(m, size, 2, way(tag), NULL) == ERR_INVALID);
-        m->header.version = 2;
+        m->header.version = IPC_VERSION + 1;
         CHECK(ipc_name(tag), ipc_check(m, size, 0, way(tag), NULL) == ERR_INVALID);
     }
     for (size_t size = 0; size < sizeof(struct ipc_header); size++)

@@ -456,6 +456,48 @@ static void a_device_that_is_gone(void **state)
     CHECK("no node speaks for another", lab_do(&lab, &inventory) == ERR_NOT_FOUND);
 }
 
+static void why_a_device_is_not_well(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    two_nodes(&lab);
+    char long_text[DEVICE_REASON_MAX + 2];
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    struct id n1 = lab_agent_of(&lab, "n1")->node;
+    struct found_device found = { .index = 0,
+                                  .class_name = STR("h100"),
+                                  .vendor = STR("sim"),
+                                  .uuid = STR("n1-0"),
+                                  .memory_mib = 81920,
+                                  .health = DEVICE_FAILED,
+                                  .health_reason = STR("XID 79"),
+                                  .is_simulated = true };
+    struct command inventory = { .type = CMD_NODE_INVENTORY,
+                                 .actor = { .role = ROLE_NODE, .node = n1 } };
+    inventory.inventory = (struct node_inventory){ .node = n1,
+                                                   .boot_id = STR("boot-1"),
+                                                   .agent_version = STR("1"),
+                                                   .cpu_class_name = STR("cpu-x86"),
+                                                   .cpu_milli = 64000,
+                                                   .memory_mib = 1 << 20,
+                                                   .devices = { &found, 1 } };
+    lab_must(&lab, &inventory);
+    const struct device_list *devices = &state_node(lab.state, n1)->r.devices;
+    CHECK("is kept", str_is(devices->items[0].health_reason, "XID 79"));
+    uint64_t sequence = lab.state->sequence;
+    found.health_reason = STR("XID 79; it does not answer");
+    lab_must(&lab, &inventory);
+    CHECK("another reason is a change", lab.state->sequence > sequence);
+    CHECK("which is kept", str_is(devices->items[0].health_reason, "XID 79; it does not answer"));
+    found.health_reason = str_of(long_text);
+    CHECK("a long one is refused", lab_do(&lab, &inventory) == ERR_INVALID);
+    inventory.inventory.devices.count = 0;
+    lab_must(&lab, &inventory);
+    CHECK("what is gone has none",
+          devices->items[0].health == DEVICE_GONE && devices->items[0].health_reason.size == 0);
+}
+
 static struct digest key_number(uint8_t number)
 {
     return (struct digest){ { number } };
@@ -637,6 +679,7 @@ int main(void)
         cmocka_unit_test(a_new_node_waits_for_its_inventory),
         cmocka_unit_test(classes_are_discovered),
         cmocka_unit_test(a_device_that_is_gone),
+        cmocka_unit_test(why_a_device_is_not_well),
         cmocka_unit_test(a_certificate_is_renewed),
         cmocka_unit_test(a_machine_in_anothers_place),
         cmocka_unit_test(an_old_report_takes_nothing_away),

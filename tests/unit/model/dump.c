@@ -210,6 +210,7 @@ static void dump_node(struct buf *out, const struct node_record *r)
         add_str(out, d->uuid);
         add_str(out, d->model);
         add_str(out, d->hold_reason);
+        add_str(out, d->health_reason);
     }
     for (size_t i = 0; i < r->holds.count; i++) {
         const struct hold *hold = &r->holds.items[i];

@@ -303,8 +303,9 @@ static void node_inventory(struct world *world, const struct node *node)
     r.holds = (struct hold_list){ 0 };
     r.devices.items = arena_new(&world->arena, r.devices.count, sizeof(*r.devices.items));
     for (size_t i = 0; i < r.devices.count; i++)
-        r.devices.items[i] =
-            (struct device_record){ .index = (int64_t)i, .uuid = world_text(world, 40) };
+        r.devices.items[i] = (struct device_record){ .index = (int64_t)i,
+                                                     .uuid = world_text(world, 40),
+                                                     .health_reason = world_text(world, 20) };
     world_apply(world, (struct event){ .type = EV_NODE_SET, .node_set = r });
 }
 
