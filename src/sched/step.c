@@ -172,10 +172,38 @@ static enum offer offer_of(struct pass *pass, struct sgroup *group)
     return is_refused_everywhere(pass->sched, group) ? OFFER_NOT : OFFER_IT;
 }
 
+/* Nothing is free of any class that its work may use, it may evict nobody, and earlier work of its
+ * own was blocked in this pass, so that no promise is to be had either: then none of it has to be
+ * looked at. Without this an exit would cost as much as there are different requests. */
+static bool is_spent(const struct pass *pass, const struct sproject *project)
+{
+    struct sched *sched = pass->sched;
+    const struct skip_node *first = skip_first(&project->groups);
+    if (first == NULL || sched->first_reservation != NULL)
+        return false;
+    const struct sgroup *group = first->item;
+    for (size_t c = 0; c < sched->class_count; c++) {
+        if (project->wants[c] == 0)
+            continue;
+        const struct attempt least = {
+            .sched = sched,
+            .work = skip_first(&group->queue)->item,
+            .ask = { .project = group->project, .class_number = (int64_t)c, .charge = 1 }
+        };
+        if (project->blocked[c] != sched->pass || sched->classes[c].free_milli > 0 ||
+            state_class(sched->state, (int64_t)c)->r.kind != CLASS_GPU ||
+            reclaim_is_thinkable(&least))
+            return false;
+    }
+    return true;
+}
+
 /* Finds the next group of the project's own queue that has to be looked at. */
 static void refresh_own(struct pass *pass, struct sproject *project)
 {
     project->own = project->advanced;
+    if (project->walk != NULL && is_spent(pass, project))
+        project->walk = NULL;
     while (project->walk != NULL) {
         struct sgroup *group = project->walk->item;
         if (project->own != NULL && skip_compare(project->own->cursor->key, project->walk->key) < 0)
