@@ -93,7 +93,7 @@ static void end(struct decision *d, const struct plan_entry *entry)
 void decide_plan(const struct state *state, const struct plan *plan, struct mono now,
                  struct wall wall, struct arena *arena, struct event_list *events)
 {
-    static const struct id nobody;
+    static const struct id nobody = { 0 };
     AUTO(decision) struct decision d;
     decision_init(&d, state, arena, events);
     d.actor = (struct actor){ .role = ROLE_SYSTEM, .name = STR("scheduler") };

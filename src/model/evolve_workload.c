@@ -148,7 +148,7 @@ void evolve_workload_forgotten(struct state *state, const struct event *event, e
 
 void evolve_workload_untied(struct state *state, const struct event *event, enum history from)
 {
-    static const struct id none;
+    static const struct id none = { 0 };
     struct workload *workload = state_workload(state, event->removed.id);
     (void)from;
     assert(workload != NULL && !id_is_none(workload->r.reservation));

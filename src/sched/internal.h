@@ -576,8 +576,8 @@ const struct sproject *common_ancestor(const struct sproject *a, const struct sp
 struct sproject *side_below(struct sproject *project, const struct sproject *common);
 
 /* promise.c */
-void promise_note_end(struct sched *sched, struct swork *work); /* what runs, ends or is new */
-void promise_drop(struct sched *sched, struct swork *work);     /* it waits no more */
+void promise_note_end(struct sched *sched, struct swork *work);   /* what runs, ends or is new */
+void promise_drop(struct sched *sched, const struct swork *work); /* it waits no more */
 /* There is none in the class, or one of work that comes later. */
 bool promise_may_take_over(const struct sched *sched, const struct swork *work,
                            int64_t class_number);

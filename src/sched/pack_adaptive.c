@@ -174,13 +174,13 @@ static void cards_shuffle(struct adaptive *a)
     }
 }
 
-static void look_ahead(struct play *from, struct play *end)
+static void look_ahead(struct play *plays, size_t from, size_t to)
 {
     int32_t cpu = INT32_MAX;
     uint16_t milli = UINT16_MAX;
     uint16_t to_part = 0;
-    while (end > from) {
-        struct play *play = --end;
+    for (size_t left = to; left > from; left--) {
+        struct play *play = &plays[left - 1];
         bool is_whole = play->milli >= 1000;
         to_part = is_whole ? (uint16_t)(to_part + 1) : 0;
         if (play->count > 0) {
@@ -202,13 +202,15 @@ static void streams_fill(const struct adaptive *a, size_t model, struct streams 
         size_t to = (i + 1) * a->card_count / STREAMS;
         for (size_t k = i * a->card_count / STREAMS; k < to; k++) {
             const struct card *card = &a->cards[k];
-            if (card->models == 0 || (card->models >> model & 1) != 0)
-                out->plays[count++] = (struct play){ .cpu_milli = (int32_t)card->cpu_milli,
-                                                     .count = (uint16_t)card->count,
-                                                     .milli = (uint16_t)card->milli };
+            if (card->models == 0 || (card->models >> model & 1) != 0) {
+                struct play *play = &out->plays[count++];
+                *play = (struct play){ .cpu_milli = (int32_t)card->cpu_milli,
+                                       .count = (uint16_t)card->count,
+                                       .milli = (uint16_t)card->milli };
+            }
         }
         out->ends[i] = count;
-        look_ahead(out->plays + (i > 0 ? out->ends[i - 1] : 0), out->plays + count);
+        look_ahead(out->plays, i > 0 ? out->ends[i - 1] : 0, count);
     }
 }
 

@@ -175,7 +175,8 @@ static uint8_t level_of(const struct sdomain *rack)
     }
     int64_t all = devices > 0 ? devices : MAX_OF(cores, INT64_C(1));
     int64_t used = devices > 0 ? devices - free : cores - cores_free;
-    return used == 0 ? 0 : (uint8_t)(1 + used * (PACK_LEVEL_MAX - 1) / all);
+    int64_t level = used == 0 ? 0 : 1 + used * (PACK_LEVEL_MAX - 1) / all;
+    return (uint8_t)level;
 }
 
 static void draw(struct place_index *index, uint32_t at)

@@ -498,7 +498,7 @@ static void end_promise(struct sched *sched, struct sclass *class)
     sched->is_promise_moved = true;
 }
 
-void promise_drop(struct sched *sched, struct swork *work)
+void promise_drop(struct sched *sched, const struct swork *work)
 {
     for (size_t c = 0; c < sched->class_count; c++) {
         if (sched->classes[c].promise.work == work)

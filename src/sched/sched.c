@@ -119,11 +119,45 @@ static void note_workload(struct sched *sched, struct id id)
     due_work(sched, work);
 }
 
-void sched_note(struct sched *sched, const struct event *event)
+static void note_time(struct sched *sched)
 {
     queue_promote(sched, sched->state->now);
     sched->takeovers = 0;
     sched->wall_ahead_ns = sched->state->wall.ns - sched->state->now.ns;
+}
+
+static void note_project_removed(struct sched *sched, struct id id)
+{
+    quota_remove_project(sched, id);
+    quota_refresh(sched);
+}
+
+static void note_submitted(struct sched *sched, struct id id)
+{
+    queue_add_work(sched, state_workload(sched->state, id));
+    index_learn(sched);
+}
+
+static void note_reservation(struct sched *sched, const struct event *event)
+{
+    if (event->type == EV_RESERVATION_SET)
+        window_note(sched, event->reservation_set.id);
+    else
+        window_remove(sched, event->removed.id);
+}
+
+/* Of the events that change one. */
+static struct id node_of(const struct event *event)
+{
+    return event->type == EV_NODE_SET       ? event->node_set.id
+           : event->type == EV_NODE_CONTACT ? event->node_contact.node
+           : event->type == EV_NODE_HOLDS   ? event->node_holds.node
+                                            : event->device_changed.node;
+}
+
+void sched_note(struct sched *sched, const struct event *event)
+{
+    note_time(sched);
     switch (event->type) {
     case EV_CONTROLLER_STARTED:
         due_restart(sched);
@@ -137,27 +171,19 @@ void sched_note(struct sched *sched, const struct event *event)
         note_project(sched, event->project_set.id);
         break;
     case EV_PROJECT_REMOVED:
-        quota_remove_project(sched, event->removed.id);
-        quota_refresh(sched);
+        note_project_removed(sched, event->removed.id);
         break;
     case EV_NODE_SET:
-        note_node(sched, event->node_set.id);
-        break;
     case EV_NODE_CONTACT:
-        note_node(sched, event->node_contact.node);
-        break;
     case EV_NODE_HOLDS:
-        note_node(sched, event->node_holds.node);
-        break;
     case EV_DEVICE_CHANGED:
-        note_node(sched, event->device_changed.node);
+        note_node(sched, node_of(event));
         break;
     case EV_NODE_REMOVED:
         note_node_removed(sched, event->removed.id);
         break;
     case EV_WORKLOAD_SUBMITTED:
-        queue_add_work(sched, state_workload(sched->state, event->workload_submitted.id));
-        index_learn(sched);
+        note_submitted(sched, event->workload_submitted.id);
         break;
     case EV_WORKLOAD_CHANGED:
         note_workload(sched, event->workload_changed.workload);
@@ -169,10 +195,8 @@ void sched_note(struct sched *sched, const struct event *event)
         window_untie(sched, swork_of(sched, event->removed.id));
         break;
     case EV_RESERVATION_SET:
-        window_note(sched, event->reservation_set.id);
-        break;
     case EV_RESERVATION_REMOVED:
-        window_remove(sched, event->removed.id);
+        note_reservation(sched, event);
         break;
     case EV_ALLOCATION_GRANTED:
         allocation_add(sched, state_allocation(sched->state, event->allocation_granted.id));

@@ -176,8 +176,10 @@ static enum err events(struct bench *bench, struct bench_result *out, struct err
     if (count == 0)
         return ERR_OK;
     qsort(bench->event_ns.items, count, sizeof(int64_t), ns_order);
-    out->event_us_p50 = (double)bench->event_ns.items[(count - 1) / 2] / 1000.0;
-    out->event_us_p99 = (double)bench->event_ns.items[(count * 99 - 1) / 100] / 1000.0;
+    size_t middle = (count - 1) / 2;
+    size_t near_last = (count * 99 - 1) / 100;
+    out->event_us_p50 = (double)bench->event_ns.items[middle] / 1000.0;
+    out->event_us_p99 = (double)bench->event_ns.items[near_last] / 1000.0;
     out->event_us_max = (double)bench->event_ns.items[count - 1] / 1000.0;
     return ERR_OK;
 }

@@ -53,7 +53,8 @@ static struct load_delays delays_sum(struct delays *delays)
     for (size_t i = 0; i < sum.count; i++)
         total += (double)delays->each.items[i];
     sum.mean_s = total / (double)sum.count;
-    sum.p95_s = (double)delays->each.items[(sum.count * 95 - 1) / 100];
+    size_t near_last = (sum.count * 95 - 1) / 100;
+    sum.p95_s = (double)delays->each.items[near_last];
     return sum;
 }
 

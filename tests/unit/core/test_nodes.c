@@ -482,15 +482,16 @@ static void why_a_device_is_not_well(void **state)
                                                    .cpu_milli = 64000,
                                                    .memory_mib = 1 << 20,
                                                    .devices = { &found, 1 } };
+    struct found_device *told = inventory.inventory.devices.items;
     lab_must(&lab, &inventory);
     const struct device_list *devices = &state_node(lab.state, n1)->r.devices;
     CHECK("is kept", str_is(devices->items[0].health_reason, "XID 79"));
     uint64_t sequence = lab.state->sequence;
-    found.health_reason = STR("XID 79; it does not answer");
+    told->health_reason = STR("XID 79; it does not answer");
     lab_must(&lab, &inventory);
     CHECK("another reason is a change", lab.state->sequence > sequence);
     CHECK("which is kept", str_is(devices->items[0].health_reason, "XID 79; it does not answer"));
-    found.health_reason = str_of(long_text);
+    told->health_reason = str_of(long_text);
     CHECK("a long one is refused", lab_do(&lab, &inventory) == ERR_INVALID);
     inventory.inventory.devices.count = 0;
     lab_must(&lab, &inventory);

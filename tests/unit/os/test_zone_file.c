@@ -47,23 +47,24 @@ static void test_utc(void **state)
 /* "instant ZONE LOCAL UTC" and "offset ZONE UTC OFFSET", a line each, from the oracle. */
 static void check_line(char *line, size_t *lines)
 {
-    char zone_name[ZONE_NAME_MAX + 1];
-    char what[16];
-    long long a = 0;
-    long long b = 0;
+    struct str rest = str_of(line);
+    struct str what = str_cut(&rest, ' ');
+    struct str zone_name = str_cut(&rest, ' ');
+    int64_t a = 0;
+    int64_t b = 0;
     AUTO(buf) struct buf rule = { 0 };
     struct zone zone;
     struct error e = { 0 };
-    int fields = sscanf(line, "%15s %63s %lld %lld", what, zone_name, &a, &b);
-    assert_int_equal(fields, 4);
-    if (zone_file_rule(str_of(zone_name), (struct wall){ AROUND }, &rule, &e) != ERR_OK ||
+    assert_true(str_to_i64(str_cut(&rest, ' '), INT64_MIN, INT64_MAX, &a));
+    assert_true(str_to_i64(str_cut(&rest, '\n'), INT64_MIN, INT64_MAX, &b));
+    if (zone_file_rule(zone_name, (struct wall){ AROUND }, &rule, &e) != ERR_OK ||
         zone_parse(buf_str(&rule), &zone, &e) != ERR_OK)
-        fail_msg("%s: %s", zone_name, e.text);
-    int64_t got = strcmp(what, "offset") == 0 ? zone_offset(&zone, a)
-                                              : zone_instant(&zone, (struct local){ a });
+        fail_msg("%.*s: %s", STR_ARG(zone_name), e.text);
+    int64_t got =
+        str_is(what, "offset") ? zone_offset(&zone, a) : zone_instant(&zone, (struct local){ a });
     if (got != b)
-        fail_msg("%s of %s at %lld: %lld, expected %lld (rule %s)", what, zone_name, a,
-                 (long long)got, b, rule.data);
+        fail_msg("%.*s of %.*s at %lld: %lld, expected %lld (rule %s)", STR_ARG(what),
+                 STR_ARG(zone_name), (long long)a, (long long)got, (long long)b, rule.data);
     ++*lines;
 }
 

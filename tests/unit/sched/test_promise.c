@@ -84,8 +84,8 @@ static int64_t earliest(const struct lab *lab, const struct workload *w)
 }
 
 /* Whether some way to put `w` leaves the first its place; `now` and `then` are what is free. */
-static bool some_way(const struct workload *w, const struct workload *first, int64_t now[NODES],
-                     int64_t then[NODES])
+static bool some_way(const struct workload *w, const struct workload *first,
+                     const int64_t now[NODES], const int64_t then[NODES])
 {
     int64_t each = w->r.request.gpu_milli / 1000;
     /* A member each on any node: NODES to the power of members, counted through. */
