@@ -757,16 +757,22 @@ void server_drain(struct server *server)
     http_server_drain(server->http);
 }
 
+static void turn(struct server *server)
+{
+    struct error e = { 0 };
+    if (loop_turn(server->berthd->loop, 0, &e) != ERR_OK)
+        log_warning("connections were not closed in order", LOG_ERR(&e));
+}
+
 void server_close(struct server *server)
 {
     if (server == NULL)
         return;
     http_server_free(server->http);
+    turn(server); /* last words are sent */
     listener_abort(server->local, "the controller stops");
     listener_abort(server->secure, "the controller stops"); /* also what was refused and lingers */
-    struct error e = { 0 };
-    if (loop_turn(server->berthd->loop, 0, &e) != ERR_OK)
-        log_warning("connections were not closed in order", LOG_ERR(&e));
+    turn(server);
     cli_streams_free(server->streams);
     tls_context_free(server->tls);
     while (server->first_bucket != NULL) {
