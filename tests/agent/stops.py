@@ -5,20 +5,24 @@ import signal
 from agentlib import END, EXITED, RUNNING, STOPPING, boot_ns, is_alive, sh, tap
 
 
+def want_ready(n, script, grace_s):
+    """Work that runs and has set its traps: it says so."""
+    g = sh(script, grace_s=grace_s)
+    n.want(g)
+    n.peer.wait_state(g, RUNNING)
+    n.peer.until(lambda: n.spool(g)[0] == b"up\n", 20)
+    return g
+
+
 def test_stop(n):
     """TERM, grace, KILL."""
-    polite = sh("trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done", grace_s=20)
-    n.want(polite)
-    n.peer.wait_state(polite, RUNNING)
-    n.peer.until(lambda: False, 0.3)  # until the shell has set its trap
+    polite = want_ready(n, "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done", 20)
     polite.is_stop, polite.stop_cause = True, 1
     n.want(polite)
     entry = n.peer.wait_state(polite, EXITED)
     tap.check(entry.exit_code == 5 and END[entry.end] == "stopped", "TERM lets it finish", entry)
-    tap.check(n.spool(polite)[0] == b"bye\n", "and its last words are kept")
-    rude = sh("trap '' TERM; while :; do sleep 0.05; done", grace_s=1)
-    n.want(rude)
-    n.peer.wait_state(rude, RUNNING)
+    tap.check(n.spool(polite)[0] == b"up\nbye\n", "and its last words are kept")
+    rude = want_ready(n, "trap '' TERM; echo up; while :; do sleep 0.05; done", 1)
     asked = boot_ns()
     rude.is_stop = True
     n.want(rude)
@@ -26,9 +30,7 @@ def test_stop(n):
     entry = n.peer.wait_state(rude, EXITED)
     tap.check(entry.signal == 9 and END[entry.end] == "stopped", "KILL ends what ignores TERM", entry)
     tap.check(0.9e9 < entry.ended_ns - asked < 4e9, "after the grace", entry)
-    slow = sh("trap '' TERM; while :; do sleep 0.05; done", grace_s=3600)
-    n.want(slow)
-    n.peer.wait_state(slow, RUNNING)
+    slow = want_ready(n, "trap '' TERM; echo up; while :; do sleep 0.05; done", 3600)
     slow.is_stop = True
     n.want(slow)
     n.peer.wait_state(slow, STOPPING)
@@ -48,10 +50,7 @@ def test_stop(n):
     tap.check(END[entry.end] == "not_granted", "what is not in the newest set is stopped", entry)
     tap.check(len(pids) >= 3 and not any(is_alive(p) for p in pids),
               "with every process of it", pids)
-    ending = sh("trap 'echo bye' TERM; echo up; while :; do sleep 0.05; done", grace_s=1)
-    n.want(ending)
-    n.peer.wait_state(ending, RUNNING)
-    n.peer.until(lambda: n.spool(ending)[0], 10)
+    ending = want_ready(n, "trap 'echo bye' TERM; echo up; while :; do sleep 0.05; done", 1)
     os.kill(n.shims()[ending.name], signal.SIGTERM)
     entry = n.peer.wait_state(ending, EXITED, 10)
     tap.check(entry is not None and END[entry.end] == "lost" and "shut down" in entry.reason and entry.signal == 9,
