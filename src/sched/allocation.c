@@ -28,9 +28,10 @@ static void became_evictable(struct sched *sched, int64_t class_number)
 }
 
 /* Lowest priority first, then youngest by submission. */
-static struct skip_key active_key(const struct workload_record *r)
+static struct skip_key active_key(const struct swork *work)
 {
-    return (struct skip_key){ .major = r->priority, .minor = UINT64_MAX - r->submitted_sequence };
+    return (struct skip_key){ .major = work->active_priority,
+                              .minor = UINT64_MAX - work->workload->r.submitted_sequence };
 }
 
 void work_refresh(struct sched *sched, struct swork *work)
@@ -46,16 +47,16 @@ void work_refresh(struct sched *sched, struct swork *work)
     work->is_active = is_active;
     if (!is_active) {
         sched->classes[work->active_class].active_count--;
-        skip_remove(&work->project->active[work->active_class], &sched->pool, work->active_key);
+        skip_remove(&work->project->active[work->active_class], &sched->pool, active_key(work));
         return;
     }
     const struct sallocation *a = work->first;
     while (!allocation_is_charged(a->state))
         a = a->next_of_work; /* of an attempt that was lost */
     work->active_class = a->class_number;
-    work->active_key = active_key(r);
+    work->active_priority = r->priority;
     sched->classes[work->active_class].active_count++;
-    skip_insert(&work->project->active[work->active_class], &sched->pool, work->active_key, work);
+    skip_insert(&work->project->active[work->active_class], &sched->pool, active_key(work), work);
 }
 
 /* ---- what a state counts as ---------------------------------------------------------------- */

@@ -166,7 +166,7 @@ static bool same_works(const struct sched *kept, const struct sched *built, stru
             differs(e, "workload is leaving", a->is_leaving, b->is_leaving) ||
             differs(e, "workload has a deadline", a->has_due, b->has_due) ||
             differs(e, "workload declared an end", a->has_end, b->has_end) ||
-            (a->has_end && differs(e, "declared end", (size_t)a->end.major, (size_t)b->end.major)))
+            (a->has_end && differs(e, "declared end", (size_t)a->end.ns, (size_t)b->end.ns)))
             return false;
         /* What a finished eviction left for its claimant is remembered, not derived. */
         if (b->is_claimant && !a->is_claimant) {

@@ -253,11 +253,11 @@ struct swork {
     struct plan_member
         *claim; /* where it will run, one a member; NULL: not known after a restart */
     int64_t active_class;
-    struct skip_key active_key;
+    int64_t active_priority; /* what it is in the list of its project and class by */
     int64_t pending_class;
     int64_t pending_milli;
     struct skip_key due;
-    struct skip_key end; /* by when it declared to be gone */
+    struct mono end; /* by when it declared to be gone */
     enum whereabouts where;
     /* Together, because there are millions of these. */
     bool is_dependent; /* registered with what it depends on */

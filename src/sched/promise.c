@@ -48,6 +48,12 @@ static struct mono granted_at(const struct swork *work)
     return at;
 }
 
+static struct skip_key end_key(const struct swork *work)
+{
+    return (struct skip_key){ .major = work->end.ns,
+                              .minor = work->workload->r.submitted_sequence };
+}
+
 void promise_note_end(struct sched *sched, struct swork *work)
 {
     const struct workload_record *r = &work->workload->r;
@@ -55,15 +61,15 @@ void promise_note_end(struct sched *sched, struct swork *work)
     if (is_on == work->has_end)
         return;
     if (work->has_end) {
-        skip_remove(&sched->ends, &sched->pool, work->end);
+        skip_remove(&sched->ends, &sched->pool, end_key(work));
         work->has_end = false;
         return;
     }
     struct mono at = promise_end_of(sched, work->workload, granted_at(work));
     if (at.ns == never.ns)
         return;
-    work->end = (struct skip_key){ .major = at.ns, .minor = r->submitted_sequence };
-    skip_insert(&sched->ends, &sched->pool, work->end, work);
+    work->end = at;
+    skip_insert(&sched->ends, &sched->pool, end_key(work), work);
     work->has_end = true;
 }
 
