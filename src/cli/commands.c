@@ -351,7 +351,7 @@ static const struct cli_option slot_options[] = {
     { "gpus", 'g', OPTION_MILLI, OPTION_QUERY, "gpu_milli", "N", "how many devices; default 1" },
     { "for", 0, OPTION_SECONDS, OPTION_QUERY, "duration_s", "TIME", "how long; default 1h" },
     { "after", 0, OPTION_SECONDS, OPTION_QUERY, "after_s", "TIME", "not before so long from now" },
-    { "limit", 0, OPTION_NUMBER, OPTION_QUERY, "limit", "N", "so many answers; default 3" },
+    LOCAL("limit", 0, "N", "so many answers; default 3"),
 };
 static const struct cli_option import_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "whose it becomes (operators: everybody's unless given)"),
