@@ -6,8 +6,8 @@ import signal
 import subprocess
 import time
 
-from agentlib import (END, EXITED, PREPARING, RUNNING, STOPPING, WAITING, Grant, is_alive, oci_layout, make_rootfs, sh,
-                      signed_set, soon)
+from agentlib import (END, EXITED, PREPARING, RUNNING, STOPPING, WAITING, Grant, is_alive, oci_layout, make_rootfs, pause,
+                      sh, signed_set, soon)
 from agentstart import spare_of
 
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
@@ -92,13 +92,23 @@ def faults(n, tap):
     n.peer.wait_state(good, EXITED)
 
 
+def held_fds(pid):
+    """Those that it keeps, without what is open for a moment."""
+    taken = None
+    for _ in range(20):
+        now = {int(fd) for fd in os.listdir("/proc/%d/fd" % pid)}
+        taken = now if taken is None else taken & now
+        pause()
+    return taken
+
+
 class Descriptors:
     """A process that gets no descriptor any more, or a few, until it is let go."""
 
     def __init__(self, pid, left=0):
         self.pid = pid
         self.before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = {int(fd) for fd in os.listdir("/proc/%d/fd" % pid)}
+        taken = held_fds(pid)
         limit = 0
         while limit in taken or left > 0:
             left -= limit not in taken
@@ -139,7 +149,8 @@ def descriptors(n, tap):
         entry = n.peer.wait_state(g, EXITED, 40)
         tap.check(entry is not None and entry.exit_code == 0, "what could not start then starts", (entry, n.log_text()[-1500:]))
     tap.check([n.spool(g)[0] for g in new] == [b"new\n", b"two\n"], "once")
-    soon(lambda: not n.shims() and spare_of(n))  # else theirs come free, and are enough
+    # else theirs come free, and are enough
+    tap.check(soon(lambda: not n.shims() and spare_of(n), 30), "the shims of what ended are gone", n.shims())
     few = Descriptors(n.process.pid, left=2)
     g = sh("echo late")
     n.want(g)
