@@ -18,6 +18,17 @@ void attempt_init(struct attempt *attempt, struct swork *work, int64_t class_num
     fitting_init(attempt->sched, work->workload, class_number, &attempt->fitting);
 }
 
+void attempt_note_progress(const struct attempt *attempt)
+{
+    struct sgroup *group = attempt->work->group;
+    if (!attempt->lacks_progress || group == NULL)
+        return;
+    attempt->sched->is_unsettled = true;
+    group->is_unsettled = true;
+    group->project->rouse.is_unsettled = true;
+    group->project->next_rouse.is_unsettled = true;
+}
+
 struct plan_entry *plan_add(struct plan *plan, struct arena *arena)
 {
     if (plan->count == plan->capacity) {

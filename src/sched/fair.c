@@ -69,10 +69,9 @@ static void divide(struct sched *sched, struct sproject *parent, int64_t class_n
 static void settle_claims(struct sched *sched)
 {
     sched->is_unsettled = false;
-    for (size_t c = 0; c < sched->class_count; c++) {
-        sched->classes[c].evictable = ++sched->clock;
+    sched->settled = ++sched->clock;
+    for (size_t c = 0; c < sched->class_count; c++)
         sched->classes[c].promise.is_fresh = false;
-    }
 }
 
 void fair_refresh(struct sched *sched)

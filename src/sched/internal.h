@@ -144,6 +144,12 @@ struct suse {
     int64_t unmet_below; /* sum over children of what they never lend and do not use */
 };
 
+/* What else has a project's groups looked at again, though nothing was freed for them. */
+struct rouse {
+    struct mono retry_at; /* the earliest of its groups; 0: none */
+    bool is_unsettled;    /* some group is */
+};
+
 struct sproject {
     struct project *project; /* NULL: the root above all tenants */
     struct sproject *parent;
@@ -159,6 +165,7 @@ struct sproject {
     uint64_t *blocked;       /* by class number: the last pass in which work of it had no place */
     uint64_t touched;        /* sched.clock when its queue last changed */
     uint64_t swept;          /* sched.clock when all its groups were last looked at */
+    struct rouse rouse;      /* as of then */
     size_t depth;
     int64_t taken, own_taken; /* scratch of reclaim(): by victims of one plan; 0 outside */
 
@@ -168,6 +175,7 @@ struct sproject {
     struct sgroup *advanced;  /* groups with a start in this pass, by their next workload */
     struct sgroup *own;       /* its next candidate */
     struct sgroup *candidate; /* of the whole subtree */
+    struct rouse next_rouse;  /* of the groups that this pass has seen */
     int64_t *refused;         /* by class: so much or more is not admitted, and reclaims nothing */
 };
 
@@ -222,6 +230,7 @@ struct sgroup {
     bool is_kept;           /* then: a promised start stood in the way, in some class */
     bool wants_victims;     /* more evictable work may help it */
     bool holds;             /* blocked, but would fit if the usable nodes were empty */
+    bool is_unsettled;      /* some claim lacked progress: it may have some once shares are new */
     struct mono retry_at;   /* when the protection of a victim ends; 0: no such */
 
     /* Within a pass. */
@@ -319,8 +328,9 @@ struct sched {
     struct mono window_at;  /* when a window is to be cleared, or a protection ends; 0: never */
 
     uint64_t pass;
-    struct mono retry_at;  /* earliest end of a protection that matters; 0: none */
-    bool is_unsettled;     /* some claim lacked progress: it may have some once shares are new */
+    struct mono retry_at;  /* the earliest of all projects; 0: none */
+    bool is_unsettled;     /* some group is */
+    uint64_t settled;      /* sched.clock when shares last became new while one was */
     bool is_promise_moved; /* in this step, in a way that lets others start */
     size_t takeovers;      /* of promises, since the last event */
 
@@ -547,6 +557,8 @@ void attempt_start_at(struct attempt *attempt, struct plan_member *members);
 /* Holds room for it, some of which is not free yet; and gives it back. */
 void attempt_hold(struct attempt *attempt, const struct plan_member *members);
 void attempt_release(struct attempt *attempt, const struct plan_member *members);
+/* What lacked progress is looked at again when shares are new. */
+void attempt_note_progress(const struct attempt *attempt);
 struct plan_entry *plan_add(struct plan *plan, struct arena *arena);
 
 /* order.c */
@@ -600,8 +612,8 @@ bool reclaim_could(struct attempt *attempt);
 struct mono allocation_began(const struct sallocation *a);
 /* Is it inside a guarantee, at any level? */
 bool reclaim_is_entitled(const struct attempt *attempt);
-/* Whether it may evict anything at all, whoever that is: costs nothing, and false is certain. */
-bool reclaim_is_thinkable(const struct attempt *attempt);
+/* Whether it may evict anything at all, whoever that is: costs little, and false is certain. */
+bool reclaim_is_thinkable(struct attempt attempt);
 /* The next project in preorder, another than the claimant's, some of whose work is borrowed; from
  * the root on; NULL: that was the last. */
 struct sproject *reclaim_next_borrower(const struct attempt *attempt, struct sproject *project,

@@ -390,7 +390,7 @@ static bool fits_then(struct attempt *attempt, struct mono at)
         return true;
     attempt->now = mono_before(at, now) ? now : at;
     bool could = reclaim_could(attempt);
-    attempt->sched->is_unsettled = attempt->sched->is_unsettled || attempt->lacks_progress;
+    attempt_note_progress(attempt);
     attempt->now = now;
     return could;
 }

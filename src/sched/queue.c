@@ -416,9 +416,12 @@ void queue_claim_end(struct sched *sched, struct swork *work)
         return;
     work->is_claimant = false;
     skip_remove(&sched->claimants, &sched->pool, work->claim_key);
+    for (int64_t i = 0; i < work->workload->r.members && work->claim != NULL; i++)
+        capacity_gained(sched, snode_of(sched, work->claim[i].node));
+    if (work->claim == NULL)
+        sched->all_gained = ++sched->clock;
     claim_drop(sched, work);
     promise_spoil(sched);
-    sched->all_gained = ++sched->clock;
 }
 
 /* ---- workloads ----------------------------------------------------------------------------- */

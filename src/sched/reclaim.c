@@ -553,18 +553,6 @@ bool reclaim_is_entitled(const struct attempt *attempt)
     return is_inside;
 }
 
-bool reclaim_is_thinkable(const struct attempt *attempt)
-{
-    if (reclaim_is_entitled(attempt))
-        return true;
-    for (size_t c = 0; c < attempt->sched->class_count; c++) {
-        const struct skip_node *first = skip_first(&attempt->ask.project->active[c]);
-        if (first != NULL && is_less_urgent(attempt, first->item))
-            return true;
-    }
-    return false;
-}
-
 /* Work of its own project that is less urgent. */
 static bool has_less_urgent(const struct attempt *attempt, int64_t class_number)
 {
@@ -586,19 +574,32 @@ static bool has_victims(const struct attempt *attempt, int64_t class_number)
     return reclaim_next_borrower(attempt, &attempt->sched->root, class_number) != NULL;
 }
 
-bool reclaim_may_help(const struct attempt *attempt)
+/* Somebody to evict that way: for its class, or for the cores that go with it. */
+static bool is_anybody(const struct attempt *attempt)
 {
     const struct sched *sched = attempt->sched;
     if (attempt->way == EVICT_BORROWED && !reclaim_is_entitled(attempt))
         return false;
-    bool is_there = false;
-    for (size_t c = 0; c < sched->class_count && !is_there; c++) {
+    for (size_t c = 0; c < sched->class_count; c++) {
         bool matters = (int64_t)c == attempt->ask.class_number ||
                        state_class(sched->state, (int64_t)c)->r.kind == CLASS_CPU;
-        is_there =
-            matters && sched->classes[c].active_count > 0 && has_victims(attempt, (int64_t)c);
+        if (matters && sched->classes[c].active_count > 0 && has_victims(attempt, (int64_t)c))
+            return true;
     }
-    return is_there && place_if_empty(sched, &attempt->fitting);
+    return false;
+}
+
+bool reclaim_may_help(const struct attempt *attempt)
+{
+    return is_anybody(attempt) && place_if_empty(attempt->sched, &attempt->fitting);
+}
+
+bool reclaim_is_thinkable(struct attempt attempt)
+{
+    attempt.way = EVICT_BORROWED;
+    bool is_thinkable = is_anybody(&attempt);
+    attempt.way = EVICT_LESS_URGENT;
+    return is_thinkable || is_anybody(&attempt);
 }
 
 /* For a claim within the quota alone. */

@@ -29,11 +29,19 @@ struct pass {
 
 /* ---- what there is to look at -------------------------------------------------------------- */
 
-static bool needs_sweep(const struct sched *sched, const struct sproject *project)
+static bool is_due(const struct pass *pass, struct mono at)
 {
+    return at.ns != 0 && !mono_before(pass->now, at);
+}
+
+static bool needs_sweep(const struct pass *pass, const struct sproject *project)
+{
+    const struct sched *sched = pass->sched;
     if (project->groups.count == 0)
         return false;
-    if (project->touched > project->swept || sched->all_gained > project->swept)
+    if (project->touched > project->swept || sched->all_gained > project->swept ||
+        is_due(pass, project->rouse.retry_at) ||
+        (project->rouse.is_unsettled && sched->settled > project->swept))
         return true;
     for (size_t c = 0; c < sched->class_count; c++) {
         const struct sclass *class = &sched->classes[c];
@@ -50,7 +58,8 @@ static bool is_clean(const struct pass *pass, const struct sgroup *group)
     const struct sched *sched = pass->sched;
     if (group->checked == 0 || sched->all_gained > group->checked)
         return false;
-    if (group->retry_at.ns != 0 && !mono_before(pass->now, group->retry_at))
+    if (is_due(pass, group->retry_at) ||
+        (group->is_unsettled && sched->settled > group->checked))
         return false;
     size_t count = request_class_count(sched->state, &group->request);
     for (size_t i = 0; i < count; i++) {
@@ -101,8 +110,7 @@ static bool is_hopeless(const struct pass *pass, const struct sgroup *group)
 {
     struct sched *sched = pass->sched;
     bool was_blocked = group->checked > sched->all_gained && group->verdict == VERDICT_PLACE;
-    bool is_time = group->retry_at.ns != 0 && !mono_before(pass->now, group->retry_at);
-    if (!was_blocked || is_time || request_kind(&group->request) != REQUEST_WHOLE)
+    if (!was_blocked || is_due(pass, group->retry_at) || request_kind(&group->request) != REQUEST_WHOLE)
         return false;
     size_t count = request_class_count(sched->state, &group->request);
     for (size_t i = 0; i < count; i++) {
@@ -113,7 +121,7 @@ static bool is_hopeless(const struct pass *pass, const struct sgroup *group)
                                          .work = group->cursor->item,
                                          .ask = order_ask(sched, group, class_number) };
         if (attempt.ask.charge <= sched->classes[class_number].free_milli ||
-            reclaim_is_thinkable(&attempt) ||
+            reclaim_is_thinkable(attempt) ||
             (group->holds && promise_may_take_over(sched, attempt.work, class_number)))
             return false;
     }
@@ -142,6 +150,8 @@ static bool is_refused_everywhere(const struct sched *sched, struct sgroup *grou
     group->verdict = VERDICT_QUOTA;
     group->checked = sched->clock;
     group->wants_victims = false;
+    group->is_unsettled = false;
+    group->retry_at = (struct mono){ 0 };
     return true;
 }
 
@@ -161,12 +171,26 @@ static void note_blocked(struct sched *sched, const struct sgroup *group)
 /* What the walk does with the group it stands at. */
 enum offer { OFFER_IT, OFFER_LATER, OFFER_NOT };
 
+static struct mono earlier_of(struct mono a, struct mono b)
+{
+    return a.ns == 0 || (b.ns != 0 && mono_before(b, a)) ? b : a;
+}
+
+/* What is not looked at now may have to be by itself. */
+static void keep_rouse(struct sgroup *group)
+{
+    struct rouse *rouse = &group->project->next_rouse;
+    rouse->retry_at = earlier_of(rouse->retry_at, group->retry_at);
+    rouse->is_unsettled = rouse->is_unsettled || group->is_unsettled;
+}
+
 static enum offer offer_of(struct pass *pass, struct sgroup *group)
 {
     if (((struct swork *)group->cursor->item)->is_booked)
         return OFFER_LATER;
     if (is_clean(pass, group) || is_hopeless(pass, group)) {
         note_blocked(pass->sched, group);
+        keep_rouse(group);
         return OFFER_NOT;
     }
     return is_refused_everywhere(pass->sched, group) ? OFFER_NOT : OFFER_IT;
@@ -192,7 +216,7 @@ static bool is_spent(const struct pass *pass, const struct sproject *project)
         };
         if (project->blocked[c] != sched->pass || sched->classes[c].free_milli > 0 ||
             state_class(sched->state, (int64_t)c)->r.kind != CLASS_GPU ||
-            reclaim_is_thinkable(&least))
+            reclaim_is_thinkable(least))
             return false;
     }
     return true;
@@ -268,8 +292,9 @@ static void begin_pass(struct pass *pass)
     for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
         p->own = NULL;
         p->candidate = NULL;
-        if (!needs_sweep(sched, p))
+        if (!needs_sweep(pass, p))
             continue;
+        p->next_rouse = (struct rouse){ 0 };
         vec_push(&sched->visited, p);
         p->walk = skip_first(&p->groups);
         p->advanced = NULL;
@@ -344,12 +369,6 @@ static void remember_claim(struct pass *pass, struct swork *work, const struct p
     pass->claims = held_add(pass, work, members, pass->claims);
 }
 
-static void retry_no_later(struct sgroup *group, struct mono at)
-{
-    if (at.ns != 0 && (group->retry_at.ns == 0 || mono_before(at, group->retry_at)))
-        group->retry_at = at;
-}
-
 static bool try_evict(struct pass *pass, struct sgroup *group, struct swork *work,
                       enum evict_way way)
 {
@@ -369,8 +388,8 @@ static bool try_evict(struct pass *pass, struct sgroup *group, struct swork *wor
             return true;
         }
         group->is_kept = group->is_kept || attempt.is_kept;
-        retry_no_later(group, attempt.retry_at);
-        pass->sched->is_unsettled = pass->sched->is_unsettled || attempt.lacks_progress;
+        group->retry_at = earlier_of(group->retry_at, attempt.retry_at);
+        attempt_note_progress(&attempt);
     }
     return false;
 }
@@ -378,6 +397,7 @@ static bool try_evict(struct pass *pass, struct sgroup *group, struct swork *wor
 static bool try_reclaim(struct pass *pass, struct sgroup *group, struct swork *work)
 {
     group->wants_victims = false;
+    group->is_unsettled = false;
     group->retry_at = (struct mono){ 0 };
     return try_evict(pass, group, work, EVICT_BORROWED) ||
            try_evict(pass, group, work, EVICT_LESS_URGENT);
@@ -410,9 +430,6 @@ static enum verdict look_at(struct pass *pass, struct sgroup *group, struct swor
         return VERDICT_CLAIMED;
     group->holds = verdict == VERDICT_PLACE && would_fit_if_empty(sched, group, work) &&
                    !window_blocks(pass->sched, work);
-    if (group->retry_at.ns != 0 &&
-        (sched->retry_at.ns == 0 || mono_before(group->retry_at, sched->retry_at)))
-        sched->retry_at = group->retry_at;
     return verdict;
 }
 
@@ -455,6 +472,7 @@ static void take_turn(struct pass *pass)
     case VERDICT_NONE:
         break;
     }
+    keep_rouse(group);
     refresh_path(pass, project);
 }
 
@@ -625,14 +643,22 @@ static void end_doomed(struct pass *pass)
 
 /* ---- the step ------------------------------------------------------------------------------ */
 
-/* Ends of protections are the one thing that time alone brings about. */
-static void notice_time(struct sched *sched, struct mono now)
+/* All that the pass was to look at was looked at. Ends of protections are the one thing that time
+ * alone brings about: the next is known again. */
+static void end_pass(const struct pass *pass, uint64_t clock)
 {
-    queue_promote(sched, now);
-    if (sched->retry_at.ns == 0 || mono_before(now, sched->retry_at))
+    struct sched *sched = pass->sched;
+    for (size_t i = 0; i < sched->visited.count; i++) {
+        struct sproject *project = sched->visited.items[i];
+        project->swept = clock;
+        project->rouse = project->next_rouse;
+        sched->retry_at = earlier_of(sched->retry_at, project->rouse.retry_at);
+    }
+    if (!is_due(pass, sched->retry_at))
         return;
     sched->retry_at = (struct mono){ 0 };
-    sched->all_gained = ++sched->clock;
+    for (const struct sproject *p = sched->first_project; p != NULL; p = p->next)
+        sched->retry_at = earlier_of(sched->retry_at, p->rouse.retry_at);
 }
 
 static void refresh_promises(struct pass *pass)
@@ -648,7 +674,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
         .sched = sched, .now = now, .arena = arena, .plan = plan, .budget = budget
     };
     size_t count_before = plan->count;
-    notice_time(sched, now);
+    queue_promote(sched, now);
     sched->is_promise_moved = false;
     window_refresh(sched, now, arena);
     fair_refresh(sched);
@@ -666,8 +692,8 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     bool is_cut = sched->root.candidate != NULL;
     if (!is_cut && plan->count == count_before)
         refresh_promises(&pass);
-    for (size_t i = 0; i < sched->visited.count && !is_cut; i++)
-        sched->visited.items[i]->swept = clock;
+    if (!is_cut)
+        end_pass(&pass, clock);
     shadow_end(sched);
     bool is_freed = end_void_claims(&pass);
     keep_claims(&pass);
