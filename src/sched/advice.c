@@ -62,7 +62,8 @@ static void add_ahead(struct advising *x)
 static void add_others(struct advising *x, int64_t class_number)
 {
     for (const struct sproject *p = x->sched->first_project; p != NULL; p = p->next) {
-        if (p->wants[class_number] > 0 && p->project->tenant != x->work->project->project->tenant)
+        if (p->waits[class_number].groups > 0 &&
+            p->project->tenant != x->work->project->project->tenant)
             x->out->others_come_first = true;
     }
 }

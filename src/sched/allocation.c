@@ -45,6 +45,7 @@ void work_refresh(struct sched *sched, struct swork *work)
     if (is_active == work->is_active)
         return;
     work->is_active = is_active;
+    sched->moves++;
     if (!is_active) {
         sched->classes[work->active_class].active_count--;
         skip_remove(&work->project->active[work->active_class], &sched->pool, active_key(work));
@@ -170,6 +171,7 @@ void allocation_add(struct sched *sched, struct allocation *allocation)
         became_evictable(sched, a->class_number);
     due_allocation(sched, a);
     due_node(sched, a->node);
+    queue_claim_met(sched, a->work, r);
 }
 
 static void allocation_remove(struct sched *sched, struct sallocation *a)

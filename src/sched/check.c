@@ -83,7 +83,7 @@ static bool same_projects(const struct sched *kept, const struct sched *built, s
             differs(e, "groups of a project", k->groups.count, b->groups.count))
             return false;
         for (size_t c = 0; c < kept->class_count; c++)
-            if (differs(e, "groups of a class", k->wants[c], b->wants[c]))
+            if (differs(e, "groups of a class", k->waits[c].groups, b->waits[c].groups))
                 return false;
     }
     return true;

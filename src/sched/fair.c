@@ -40,6 +40,7 @@ static void fair_set(struct sched *sched, int64_t *fair, int64_t class_number, i
     if (*fair == share)
         return;
     *fair = share;
+    sched->moves++;
     if (sched->state->settings.reclaim_to != RECLAIM_TO_FAIR_SHARE)
         return;
     sched->classes[class_number].evictable = ++sched->clock;

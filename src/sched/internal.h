@@ -144,10 +144,31 @@ struct suse {
     int64_t unmet_below; /* sum over children of what they never lend and do not use */
 };
 
+/* Section 4 of the rules: share, quota, priority, how much of its share is used, age. */
+struct rank {
+    bool is_in_share; /* with the next workload counted */
+    bool is_in_quota;
+    int64_t priority;
+    int64_t total; /* what it would have then */
+    int64_t fair;
+    uint64_t order;
+};
+
 /* What else has a project's groups looked at again, though nothing was freed for them. */
 struct rouse {
     struct mono retry_at; /* the earliest of its groups; 0: none */
     bool is_unsettled;    /* some group is */
+};
+
+/* What a project waits for of one class. */
+struct swait {
+    size_t groups;        /* that ask for it */
+    int64_t least_charge; /* none of them asks for less */
+    uint64_t blocked;     /* the last pass in which work of it had no place */
+    uint64_t refused_in;  /* the pass that `refused` is of */
+    int64_t refused;      /* so much or more is not admitted, and reclaims nothing */
+    uint64_t judged;      /* sched->moves when may_evict was found; 0: not yet */
+    bool may_evict;       /* some of it, even the least */
 };
 
 struct sproject {
@@ -161,11 +182,11 @@ struct sproject {
         *active; /* likewise: its charged preemptible work, by priority, youngest first */
     struct skip_list groups; /* by the key of each group's first workload */
     struct str_map shapes;   /* shape bytes -> group */
-    size_t *wants;           /* by class number: groups that ask for it */
-    uint64_t *blocked;       /* by class number: the last pass in which work of it had no place */
+    struct swait *waits;     /* by class number */
     uint64_t touched;        /* sched.clock when its queue last changed */
     uint64_t swept;          /* sched.clock when all its groups were last looked at */
     struct rouse rouse;      /* as of then */
+    struct sgroup *front;    /* then: the first that had no place; NULL: none, or touched since */
     size_t depth;
     int64_t taken, own_taken; /* scratch of reclaim(): by victims of one plan; 0 outside */
 
@@ -176,7 +197,7 @@ struct sproject {
     struct sgroup *own;       /* its next candidate */
     struct sgroup *candidate; /* of the whole subtree */
     struct rouse next_rouse;  /* of the groups that this pass has seen */
-    int64_t *refused;         /* by class: so much or more is not admitted, and reclaims nothing */
+    struct rank rank;         /* of the candidate, among the siblings */
 };
 
 /* ---- reservations -------------------------------------------------------------------------- */
@@ -303,6 +324,7 @@ struct sched {
     struct pool pool;
     uint64_t clock;      /* counts changes that may unblock something */
     uint64_t all_gained; /* clock when something changed that concerns every class */
+    uint64_t moves;      /* counts changes of what projects use, within steps as well */
     struct mono now;     /* of the last step */
 
     struct sclass *classes;
@@ -424,6 +446,8 @@ void queue_claim(struct sched *sched, struct swork *work, struct mono since);
 /* Remembers where it will run. Copied. */
 void queue_claim_place(struct sched *sched, struct swork *work, const struct plan_member *members);
 void queue_claim_end(struct sched *sched, struct swork *work);
+/* One of the allocations of work that has started: what it was promised elsewhere is free. */
+void queue_claim_met(struct sched *sched, struct swork *work, const struct allocation_record *r);
 void queue_claims_leave_node(struct sched *sched, const struct node *node); /* it is gone */
 int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_t class_number);
 
@@ -489,6 +513,9 @@ void fitting_init(const struct sched *sched, const struct workload *workload, in
 /* How many members fit now, counted up to `members`. */
 size_t place_count(const struct sched *sched, const struct fitting *fitting);
 /* True at once when too little is free, wherever it is. */
+bool place_lacks_room(const struct sched *sched, const struct request *request,
+                      int64_t class_number, size_t members);
+/* Likewise, or its volumes are on different nodes. */
 bool place_is_hopeless(const struct sched *sched, const struct fitting *fitting);
 bool place_fits(const struct sched *sched, const struct fitting *fitting);
 /* Places all members, by rank, in the arena; NULL when not all of them fit. Within a step. */
@@ -562,15 +589,6 @@ void attempt_note_progress(const struct attempt *attempt);
 struct plan_entry *plan_add(struct plan *plan, struct arena *arena);
 
 /* order.c */
-/* Section 4 of the rules: share, quota, priority, how much of its share is used, age. */
-struct rank {
-    bool is_in_share; /* with the next workload counted */
-    bool is_in_quota;
-    int64_t priority;
-    int64_t total; /* what it would have then */
-    int64_t fair;
-    uint64_t order;
-};
 enum rank_of { SUBTREE, OWN_QUEUE };
 /* Of a project, or of its own queue against its children, when it offers that group. */
 struct rank order_rank(const struct sched *sched, const struct sproject *project,

@@ -93,7 +93,7 @@ static struct rank rank_below(const struct sched *sched, const struct swork *wor
 void order_note_blocked(struct sched *sched, struct sproject *project, int64_t class_number)
 {
     for (struct sproject *p = project; p->parent != NULL; p = p->parent)
-        p->blocked[class_number] = sched->pass;
+        p->waits[class_number].blocked = sched->pass;
 }
 
 /* Behind blocked work of its own side it can come before nobody of another. */
@@ -101,7 +101,7 @@ static bool is_behind_own(const struct sched *sched, const struct swork *work,
                           const struct sproject *common, int64_t class_number)
 {
     for (const struct sproject *p = work->project; p != common; p = p->parent) {
-        if (p->blocked[class_number] == sched->pass)
+        if (p->waits[class_number].blocked == sched->pass)
             return true;
     }
     return false;

@@ -257,18 +257,25 @@ size_t place_members_on(const struct fitting *fitting, const struct snode *node,
 /* ---- all members --------------------------------------------------------------------------- */
 
 /* Whole devices alone can be counted without looking at any node. */
+bool place_lacks_room(const struct sched *sched, const struct request *request,
+                      int64_t class_number, size_t members)
+{
+    const struct sclass *class = &sched->classes[class_number];
+    if (class->free_milli <= 0)
+        return true;
+    if (request_kind(request) != REQUEST_WHOLE)
+        return false;
+    size_t each = (size_t)request_devices(request);
+    size_t found = 0;
+    for (size_t free = each; free <= NODE_DEVICES_MAX && found < members; free++)
+        found += class->nodes_by_free[free] * (free / each);
+    return found < members;
+}
+
 bool place_is_hopeless(const struct sched *sched, const struct fitting *fitting)
 {
-    const struct sclass *class = &sched->classes[fitting->class_number];
-    if (fitting->is_impossible)
-        return true;
-    if (request_kind(&fitting->request) != REQUEST_WHOLE)
-        return class->free_milli <= 0;
-    size_t each = (size_t)request_devices(&fitting->request);
-    size_t members = 0;
-    for (size_t free = each; free <= NODE_DEVICES_MAX && members < fitting->members; free++)
-        members += class->nodes_by_free[free] * (free / each);
-    return members < fitting->members;
+    return fitting->is_impossible ||
+           place_lacks_room(sched, &fitting->request, fitting->class_number, fitting->members);
 }
 
 /* How many members fit a node: as it is, or if it were empty. */

@@ -48,15 +48,28 @@ static struct str shape_key(const struct shape *shape)
     return (struct str){ (const char *)shape, sizeof(*shape) };
 }
 
-static void group_count_wants(struct sched *sched, struct sgroup *group, bool is_added)
+static void group_add_waits(struct sched *sched, struct sgroup *group)
 {
     size_t count = request_class_count(sched->state, &group->request);
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(sched->state, &group->request, i);
         if (class_number < 0)
             continue;
-        size_t *wants = &group->project->wants[class_number];
-        *wants = is_added ? *wants + 1 : *wants - 1;
+        struct swait *wait = &group->project->waits[class_number];
+        int64_t charge = order_ask(sched, group, class_number).charge;
+        wait->least_charge = wait->groups == 0 ? charge : MIN_OF(wait->least_charge, charge);
+        wait->groups++;
+    }
+}
+
+/* The least of those that are left is not looked for: less is asked for soon, or nothing. */
+static void group_remove_waits(struct sched *sched, struct sgroup *group)
+{
+    size_t count = request_class_count(sched->state, &group->request);
+    for (size_t i = 0; i < count; i++) {
+        int64_t class_number = request_class(sched->state, &group->request, i);
+        if (class_number >= 0)
+            group->project->waits[class_number].groups--;
     }
 }
 
@@ -75,7 +88,7 @@ static struct sgroup *group_for(struct sched *sched, struct swork *work)
     group->members = r->members;
     group->is_fixed = r->preemptible == PREEMPTIBLE_NEVER;
     str_map_put(&project->shapes, shape_key(&group->shape), group);
-    group_count_wants(sched, group, true);
+    group_add_waits(sched, group);
     return group;
 }
 
@@ -93,7 +106,7 @@ static void group_reposition(struct sched *sched, struct sgroup *group, bool is_
         skip_insert(&project->groups, &sched->pool, group->key, group);
         return;
     }
-    group_count_wants(sched, group, false);
+    group_remove_waits(sched, group);
     (void)str_map_remove(&project->shapes, shape_key(&group->shape));
     pool_free(&sched->pool, group, sizeof(*group));
 }
@@ -118,6 +131,7 @@ static void group_remove(struct sched *sched, struct swork *work)
     skip_remove(&group->queue, &sched->pool, work->key);
     work->group = NULL;
     group_reposition(sched, group, true);
+    project->front = NULL;
     project->touched = ++sched->clock;
 }
 
@@ -409,19 +423,42 @@ void queue_claims_leave_node(struct sched *sched, const struct node *node)
     }
 }
 
-/* What it had been promised is free for others again. */
+/* What it had been promised is free for others again, unless it starts there: its allocations tell
+ * (queue_claim_met). */
 void queue_claim_end(struct sched *sched, struct swork *work)
 {
     if (!work->is_claimant)
         return;
     work->is_claimant = false;
     skip_remove(&sched->claimants, &sched->pool, work->claim_key);
-    for (int64_t i = 0; i < work->workload->r.members && work->claim != NULL; i++)
-        capacity_gained(sched, snode_of(sched, work->claim[i].node));
+    promise_spoil(sched);
     if (work->claim == NULL)
         sched->all_gained = ++sched->clock;
+    else if (work->workload->r.state == WL_STARTING)
+        return;
+    for (int64_t i = 0; i < work->workload->r.members && work->claim != NULL; i++)
+        capacity_gained(sched, snode_of(sched, work->claim[i].node));
     claim_drop(sched, work);
-    promise_spoil(sched);
+}
+
+static bool is_same_place(const struct plan_member *member, const struct allocation_record *r)
+{
+    bool is_same = id_eq(member->node->r.id, r->node) && member->shares.count == r->shares.count;
+    for (size_t i = 0; is_same && i < r->shares.count; i++)
+        is_same = member->shares.items[i].device == r->shares.items[i].device &&
+                  member->shares.items[i].milli == r->shares.items[i].milli;
+    return is_same;
+}
+
+void queue_claim_met(struct sched *sched, struct swork *work, const struct allocation_record *r)
+{
+    if (work->claim == NULL || work->is_claimant)
+        return;
+    const struct plan_member *member = &work->claim[r->rank];
+    if (!is_same_place(member, r))
+        capacity_gained(sched, snode_of(sched, member->node));
+    if (r->rank == work->workload->r.members - 1)
+        claim_drop(sched, work);
 }
 
 /* ---- workloads ----------------------------------------------------------------------------- */

@@ -26,8 +26,7 @@ void quota_add_project(struct sched *sched, struct project *project)
     added->depth = parent->depth + 1;
     added->uses = mem_new(sched->class_count, sizeof(*added->uses));
     added->active = mem_new(sched->class_count, sizeof(*added->active));
-    added->wants = mem_new(sched->class_count, sizeof(*added->wants));
-    added->blocked = mem_new(sched->class_count, sizeof(*added->blocked));
+    added->waits = mem_new(sched->class_count, sizeof(*added->waits));
     added->prev_sibling = parent->last_child;
     if (parent->last_child != NULL)
         parent->last_child->next_sibling = added;
@@ -66,8 +65,7 @@ void quota_remove_project(struct sched *sched, struct id id)
         sched->last_project = project->prev;
     mem_free(project->uses);
     mem_free(project->active);
-    mem_free(project->wants);
-    mem_free(project->blocked);
+    mem_free(project->waits);
     str_map_done(&project->shapes);
     pool_free(&sched->pool, project, sizeof(*project));
 }
@@ -159,6 +157,7 @@ void use_add(struct sched *sched, struct sproject *project, int64_t class_number
     struct sclass *class = &sched->classes[class_number];
     class->is_fair = class->is_fair && sched->is_shadow; /* what a step does is not done yet */
     class->promise.is_fresh = class->promise.is_fresh && (sched->is_shadow || kind == USE_PENDING);
+    sched->moves++;
     for (struct sproject *p = project; p != NULL; p = p->parent) {
         struct suse *use = &p->uses[class_number];
         touch(sched, use, sizeof(*use));

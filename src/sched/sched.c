@@ -31,8 +31,7 @@ static void sched_clear(struct sched *sched)
     for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
         mem_free(p->uses);
         mem_free(p->active);
-        mem_free(p->wants);
-        mem_free(p->blocked);
+        mem_free(p->waits);
         str_map_done(&p->shapes);
     }
     for (struct snode *n = sched->first_node; n != NULL; n = n->next)

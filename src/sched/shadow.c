@@ -27,6 +27,7 @@ size_t shadow_mark(const struct sched *sched)
 void shadow_rollback(struct sched *sched, size_t mark)
 {
     index_roll_back(sched, mark);
+    sched->moves += sched->undo.count > mark;
     while (sched->undo.count > mark) {
         const struct undo *undo = &sched->undo.items[--sched->undo.count];
         memcpy(undo->at, sched->undo_bytes.data + undo->offset, undo->size);

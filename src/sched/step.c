@@ -45,7 +45,7 @@ static bool needs_sweep(const struct pass *pass, const struct sproject *project)
         return true;
     for (size_t c = 0; c < sched->class_count; c++) {
         const struct sclass *class = &sched->classes[c];
-        if (project->wants[c] > 0 &&
+        if (project->waits[c].groups > 0 &&
             (class->gained > project->swept || class->evictable > project->swept))
             return true;
     }
@@ -58,8 +58,7 @@ static bool is_clean(const struct pass *pass, const struct sgroup *group)
     const struct sched *sched = pass->sched;
     if (group->checked == 0 || sched->all_gained > group->checked)
         return false;
-    if (is_due(pass, group->retry_at) ||
-        (group->is_unsettled && sched->settled > group->checked))
+    if (is_due(pass, group->retry_at) || (group->is_unsettled && sched->settled > group->checked))
         return false;
     size_t count = request_class_count(sched->state, &group->request);
     for (size_t i = 0; i < count; i++) {
@@ -104,13 +103,30 @@ static void advance_later(struct sgroup *group)
     *at = group;
 }
 
-/* Whole devices of which too few are free, nothing that it may evict, and no promise that it could
- * get: then what was freed is of no use to it. Nearly all that waits is like that, mostly. */
+/* Whether its most urgent work could evict anybody if it asked for the least: if not, none of its
+ * work can. Judged once while nobody's use changes. */
+static bool may_evict_any(struct sched *sched, struct sproject *project, int64_t class_number)
+{
+    struct swait *wait = &project->waits[class_number];
+    if (wait->judged == sched->moves)
+        return wait->may_evict;
+    const struct sgroup *first = skip_first(&project->groups)->item;
+    wait->judged = sched->moves;
+    wait->may_evict = reclaim_is_thinkable((struct attempt){
+        .sched = sched,
+        .work = skip_first(&first->queue)->item,
+        .ask = {
+            .project = project, .class_number = class_number, .charge = wait->least_charge } });
+    return wait->may_evict;
+}
+
+/* Too little is free, there is nothing that it may evict, and no promise that it could get: then
+ * what was freed is of no use to it. Nearly all that waits is like that, mostly. */
 static bool is_hopeless(const struct pass *pass, const struct sgroup *group)
 {
     struct sched *sched = pass->sched;
     bool was_blocked = group->checked > sched->all_gained && group->verdict == VERDICT_PLACE;
-    if (!was_blocked || is_due(pass, group->retry_at) || request_kind(&group->request) != REQUEST_WHOLE)
+    if (!was_blocked || is_due(pass, group->retry_at))
         return false;
     size_t count = request_class_count(sched->state, &group->request);
     for (size_t i = 0; i < count; i++) {
@@ -118,11 +134,11 @@ static bool is_hopeless(const struct pass *pass, const struct sgroup *group)
         if (class_number < 0)
             continue;
         const struct attempt attempt = { .sched = sched,
-                                         .work = group->cursor->item,
+                                         .work = skip_first(&group->queue)->item,
                                          .ask = order_ask(sched, group, class_number) };
-        if (attempt.ask.charge <= sched->classes[class_number].free_milli ||
-            reclaim_is_thinkable(attempt) ||
-            (group->holds && promise_may_take_over(sched, attempt.work, class_number)))
+        if (!place_lacks_room(sched, &group->request, class_number, (size_t)group->members) ||
+            (group->holds && promise_may_take_over(sched, attempt.work, class_number)) ||
+            (may_evict_any(sched, group->project, class_number) && reclaim_is_thinkable(attempt)))
             return false;
     }
     return true;
@@ -144,7 +160,8 @@ static bool is_refused_everywhere(const struct sched *sched, struct sgroup *grou
         if (class_number < 0)
             continue;
         const struct ask ask = order_ask(sched, group, class_number);
-        if (ask.charge < group->project->refused[class_number])
+        const struct swait *wait = &group->project->waits[class_number];
+        if (wait->refused_in != sched->pass || ask.charge < wait->refused)
             return false;
     }
     group->verdict = VERDICT_QUOTA;
@@ -156,11 +173,13 @@ static bool is_refused_everywhere(const struct sched *sched, struct sgroup *grou
 }
 
 /* What comes later in its project does so in the order of the cluster as well. */
-static void note_blocked(struct sched *sched, const struct sgroup *group)
+static void note_blocked(struct sched *sched, struct sgroup *group)
 {
     bool is_blocked =
         group->verdict == VERDICT_KEPT || (group->verdict == VERDICT_PLACE && group->holds);
     size_t count = is_blocked ? request_class_count(sched->state, &group->request) : 0;
+    if (is_blocked && group->project->front == NULL)
+        group->project->front = group;
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(sched->state, &group->request, i);
         if (class_number >= 0)
@@ -196,27 +215,20 @@ static enum offer offer_of(struct pass *pass, struct sgroup *group)
     return is_refused_everywhere(pass->sched, group) ? OFFER_NOT : OFFER_IT;
 }
 
-/* Nothing is free of any class that its work may use, it may evict nobody, and earlier work of its
- * own was blocked in this pass, so that no promise is to be had either: then none of it has to be
- * looked at. Without this an exit would cost as much as there are different requests. */
-static bool is_spent(const struct pass *pass, const struct sproject *project)
+/* Too little is free of any class that its work may use, it may evict nobody, and earlier work of
+ * its own was blocked in this pass, so that no promise is to be had either: then none of it has to
+ * be looked at. Without this an exit would cost as much as there are different requests. */
+static bool is_spent(const struct pass *pass, struct sproject *project)
 {
     struct sched *sched = pass->sched;
-    const struct skip_node *first = skip_first(&project->groups);
-    if (first == NULL || sched->first_reservation != NULL)
+    if (project->groups.count == 0 || sched->first_reservation != NULL)
         return false;
-    const struct sgroup *group = first->item;
     for (size_t c = 0; c < sched->class_count; c++) {
-        if (project->wants[c] == 0)
-            continue;
-        const struct attempt least = {
-            .sched = sched,
-            .work = skip_first(&group->queue)->item,
-            .ask = { .project = group->project, .class_number = (int64_t)c, .charge = 1 }
-        };
-        if (project->blocked[c] != sched->pass || sched->classes[c].free_milli > 0 ||
-            state_class(sched->state, (int64_t)c)->r.kind != CLASS_GPU ||
-            reclaim_is_thinkable(least))
+        const struct swait *wait = &project->waits[c];
+        if (wait->groups > 0 &&
+            (wait->blocked != sched->pass || sched->classes[c].free_milli >= wait->least_charge ||
+             state_class(sched->state, (int64_t)c)->r.kind != CLASS_GPU ||
+             may_evict_any(sched, project, (int64_t)c)))
             return false;
     }
     return true;
@@ -256,25 +268,39 @@ static void take_own(struct sproject *project)
         project->walk = skip_next(project->walk);
 }
 
+/* Nothing of it has changed since all of it was looked at, and what was freed is of no use even to
+ * the first that had no place then: told without a look at the others. */
+static bool is_as_before(const struct pass *pass, struct sproject *project)
+{
+    const struct sched *sched = pass->sched;
+    if (project->front == NULL || project->touched > project->swept ||
+        sched->all_gained > project->swept || is_due(pass, project->rouse.retry_at) ||
+        (project->rouse.is_unsettled && sched->settled > project->swept) ||
+        !is_hopeless(pass, project->front))
+        return false;
+    note_blocked(pass->sched, project->front);
+    return is_spent(pass, project);
+}
+
 /* ---- whose turn it is ---------------------------------------------------------------------- */
 
 static void refresh_candidate(const struct sched *sched, struct sproject *project)
 {
     struct sgroup *best = project->own;
-    struct rank best_rank = { 0 };
+    struct rank own_rank = { 0 };
+    const struct rank *best_rank = &own_rank;
     if (best != NULL && project->first_child != NULL)
-        best_rank = order_rank(sched, project, best, OWN_QUEUE);
+        own_rank = order_rank(sched, project, best, OWN_QUEUE);
     for (struct sproject *child = project->first_child; child != NULL;
          child = child->next_sibling) {
-        if (child->candidate == NULL)
+        if (child->candidate == NULL || (best != NULL && !order_before(&child->rank, best_rank)))
             continue;
-        struct rank rank = order_rank(sched, child, child->candidate, SUBTREE);
-        if (best == NULL || order_before(&rank, &best_rank)) {
-            best = child->candidate;
-            best_rank = rank;
-        }
+        best = child->candidate;
+        best_rank = &child->rank;
     }
     project->candidate = best;
+    if (best != NULL && project->parent != NULL)
+        project->rank = order_rank(sched, project, best, SUBTREE);
 }
 
 static void refresh_path(struct pass *pass, struct sproject *project)
@@ -294,13 +320,15 @@ static void begin_pass(struct pass *pass)
         p->candidate = NULL;
         if (!needs_sweep(pass, p))
             continue;
-        p->next_rouse = (struct rouse){ 0 };
         vec_push(&sched->visited, p);
-        p->walk = skip_first(&p->groups);
         p->advanced = NULL;
-        p->refused = arena_new(pass->arena, sched->class_count, sizeof(*p->refused));
-        for (size_t c = 0; c < sched->class_count; c++)
-            p->refused[c] = INT64_MAX;
+        p->walk = NULL;
+        p->next_rouse = p->rouse;
+        if (is_as_before(pass, p))
+            continue;
+        p->next_rouse = (struct rouse){ 0 };
+        p->front = NULL;
+        p->walk = skip_first(&p->groups);
         refresh_own(pass, p);
     }
     sched->root.own = NULL;
@@ -316,12 +344,15 @@ static void begin_pass(struct pass *pass)
 
 static void remember_refusal(const struct attempt *attempt, enum admission admission)
 {
-    int64_t *refused = &attempt->work->project->refused[attempt->ask.class_number];
+    struct swait *wait = &attempt->work->project->waits[attempt->ask.class_number];
     struct attempt preempting = *attempt;
     preempting.way = EVICT_LESS_URGENT;
     if (admission != ADMIT_FIXED_QUOTA && !reclaim_is_entitled(attempt) &&
-        !reclaim_may_help(&preempting))
-        *refused = MIN_OF(*refused, attempt->ask.charge);
+        !reclaim_may_help(&preempting)) {
+        bool is_first = wait->refused_in != attempt->sched->pass;
+        wait->refused = is_first ? attempt->ask.charge : MIN_OF(wait->refused, attempt->ask.charge);
+        wait->refused_in = attempt->sched->pass;
+    }
 }
 
 /* On what is free, in the first class that admits it and has room. */
@@ -447,6 +478,12 @@ static void take_turn(struct pass *pass)
     struct sproject *project = group->project;
     struct swork *work = group->cursor->item;
     take_own(project);
+    if (is_hopeless(pass, group)) { /* since it was offered */
+        note_blocked(sched, group);
+        keep_rouse(group);
+        refresh_path(pass, project);
+        return;
+    }
     group->verdict = look_at(pass, group, work);
     group->checked = 0;
     switch (group->verdict) {
@@ -683,6 +720,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     const struct attempt attempt = attempt_of(&pass);
     window_serve(&attempt);
     serve_claims(&pass);
+
     begin_pass(&pass);
     uint64_t clock = sched->clock;
     while (sched->root.candidate != NULL && pass.budget > 0) {
