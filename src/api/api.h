@@ -24,6 +24,7 @@
 #ifndef API_API_H
 #define API_API_H
 
+#include "api/decision.h"
 #include "api/filter.h"
 #include "core/core.h"
 #include "net/http.h"
@@ -111,16 +112,23 @@ enum api_outcome {
     API_BLOB
 };
 
-enum api_query_kind { API_QUERY_WORKLOAD, API_QUERY_WORKLOADS, API_QUERY_USAGE, API_QUERY_AUDIT };
+enum api_query_kind {
+    API_QUERY_WORKLOAD,
+    API_QUERY_WORKLOADS,
+    API_QUERY_USAGE,
+    API_QUERY_AUDIT,
+    API_QUERY_DECISIONS
+};
 
 /* All that a worker needs: it may not look at the state. */
 struct api_query {
     enum api_query_kind kind;
     struct query_page page;
     struct workload_filter filter; /* API_QUERY_WORKLOADS; its texts live as long as the request */
-    struct id workload;            /* API_QUERY_WORKLOAD */
-    struct id tenant;              /* it must be of; none: any */
-    struct wire_names names;       /* a copy, in the arena of the request */
+    struct decision_filter decisions; /* API_QUERY_DECISIONS; likewise */
+    struct id workload;               /* API_QUERY_WORKLOAD */
+    struct id tenant;                 /* it must be of; none: any */
+    struct wire_names names;          /* a copy, in the arena of the request */
     struct arena *arena;
 };
 

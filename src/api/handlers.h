@@ -43,7 +43,7 @@ call_fn list_reservations, create_reservation, get_reservation, finish_reservati
 call_fn confirm_reservation, release_reservation, cancel_reservation, list_slots;
 
 /* reports.c */
-call_fn get_usage, list_segments, get_invoice, list_audit;
+call_fn get_usage, list_segments, get_invoice, list_audit, list_decisions;
 call_fn get_status, get_whoami, get_openapi, get_health, get_readiness, watch_events;
 
 /* metrics.c */

@@ -117,36 +117,99 @@ static void put_classes(const struct call *c, struct buf *out)
                    sched_capacity(c->context->sched, (int64_t)i).free_milli);
 }
 
+/* So that a scrape stays small however the tree of projects grows: tenants come first. */
+enum { USE_SERIES_MAX = 5000 };
+
 static const struct use_family {
     const char *name, *help;
     size_t offset; /* in struct class_use */
 } use_families[] = {
-    { "berth_tenant_allocated_milli", "Use of a class by a tenant, in thousandths.",
+    { "berth_project_quota_milli", "Guarantee of a class, in thousandths.",
+      offsetof(struct class_use, quota_milli) },
+    { "berth_project_limit_milli", "Ceiling of a class; -1: none.",
+      offsetof(struct class_use, limit_milli) },
+    { "berth_project_fair_share_milli", "Fair share of a class, as of the last cycle.",
+      offsetof(struct class_use, fair_milli) },
+    { "berth_project_allocated_milli", "Use of a class by a tenant or project.",
       offsetof(struct class_use, allocated_milli) },
-    { "berth_tenant_borrowed_milli", "Of it, above the quota.",
+    { "berth_project_borrowed_milli", "Of it, above the quota.",
       offsetof(struct class_use, borrowed_milli) },
-    { "berth_tenant_pending_milli", "Asked for by waiting work.",
+    { "berth_project_pending_milli", "Asked for by waiting work.",
       offsetof(struct class_use, pending_milli) },
 };
 
-static void put_tenants(const struct call *c, struct buf *out)
-{
-    const struct state *state = call_state(c);
+/* A project and a class that have anything to do with each other. */
+struct use_series {
+    struct str project, class_name;
+    struct class_use use;
+};
 
+struct use_list {
+    const struct call *call;
+    struct use_series *items;
+    size_t count, left_out;
+};
+
+static void add_uses(struct use_list *list, const struct project *p)
+{
+    const struct state *state = call_state(list->call);
+    for (size_t i = 0; i < state->classes.count; i++) {
+        struct class_use use = sched_use(list->call->context->sched, p, (int64_t)i);
+        bool is_any = use.quota_milli != 0 || use.limit_milli != UNBOUNDED ||
+                      use.allocated_milli != 0 || use.pending_milli != 0;
+        if (!is_any || state->classes.items[i]->is_removed)
+            continue;
+        if (list->count == USE_SERIES_MAX)
+            list->left_out++;
+        else
+            list->items[list->count++] =
+                (struct use_series){ p->r.path, state->classes.items[i]->r.name, use };
+    }
+}
+
+static void use_labels(struct buf *out, const char *name, const struct use_series *series)
+{
+    buf_format(out, "%s{project=\"%.*s\",class=\"%.*s\"} ", name, STR_ARG(series->project),
+               STR_ARG(series->class_name));
+}
+
+/* Of what it is due, how much it has: 1 is all of it. */
+static void put_ratios(const struct use_list *list, struct buf *out)
+{
+    family(out, "berth_project_share_ratio", "Allocated over fair share, where there is a share.");
+    for (size_t i = 0; i < list->count; i++) {
+        const struct class_use *use = &list->items[i].use;
+        if (use->fair_milli <= 0)
+            continue;
+        long long ratio_milli = (long long)(use->allocated_milli * 1000 / use->fair_milli);
+        use_labels(out, "berth_project_share_ratio", &list->items[i]);
+        buf_format(out, "%lld.%03lld\n", ratio_milli / 1000, ratio_milli % 1000);
+    }
+}
+
+static void put_projects(const struct call *c, struct buf *out)
+{
+    struct use_list list = { .call = c };
+    list.items = arena_new(call_arena(c), USE_SERIES_MAX, sizeof(*list.items));
+    const struct project *first = call_state(c)->first_tenant;
+    for (const struct project *p = first; p != NULL; p = p->next_sibling)
+        add_uses(&list, p);
+    for (const struct project *p = first; p != NULL; p = project_next(p)) {
+        if (p->parent != NULL)
+            add_uses(&list, p);
+    }
     for (size_t f = 0; f < COUNT_OF(use_families); f++) {
         const struct use_family *row = &use_families[f];
         family(out, row->name, row->help);
-        for (const struct project *p = state->first_tenant; p != NULL; p = p->next_sibling) {
-            for (size_t i = 0; i < state->classes.count; i++) {
-                struct class_use use = sched_use(c->context->sched, p, (int64_t)i);
-                const void *number = (const char *)&use + row->offset;
-                if (*(const int64_t *)number != 0)
-                    buf_format(out, "%s{tenant=\"%.*s\",class=\"%.*s\"} %lld\n", row->name,
-                               STR_ARG(p->r.path), STR_ARG(state->classes.items[i]->r.name),
-                               (long long)*(const int64_t *)number);
-            }
+        for (size_t i = 0; i < list.count; i++) {
+            const void *number = (const char *)&list.items[i].use + row->offset;
+            use_labels(out, row->name, &list.items[i]);
+            buf_format(out, "%lld\n", (long long)*(const int64_t *)number);
         }
     }
+    put_ratios(&list, out);
+    plain(out, "berth_project_series_left_out", "Pairs of project and class beyond the 5000 shown.",
+          (int64_t)list.left_out);
 }
 
 enum err get_metrics(struct call *c, struct error *e)
@@ -162,7 +225,7 @@ enum err get_metrics(struct call *c, struct error *e)
     put_nodes(state, out);
     put_skews(c, out);
     put_classes(c, out);
-    put_tenants(c, out);
+    put_projects(c, out);
     plain(out, "berth_projects", "Projects, tenants included.", (int64_t)state->project_count);
     plain(out, "berth_journal_sequence", "Sequence of the last event.", (int64_t)state->sequence);
     plain(out, "berth_epoch", "Epoch of the leadership.", (int64_t)state->epoch);

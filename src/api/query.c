@@ -182,6 +182,17 @@ static enum err add_audit(void *arg, const struct audit_row *row, struct error *
     return ERR_OK;
 }
 
+/* ---- decisions ----------------------------------------------------------------------------- */
+
+static enum err run_decisions(struct page *page, struct query *connection, struct error *e)
+{
+    struct decision_end end = { 0 };
+    enum err rc = decisions_run(page->query, connection, &page->w, &end, e);
+    page->last = end.last;
+    page->has_more = end.has_more;
+    return rc;
+}
+
 /* ---- pages --------------------------------------------------------------------------------- */
 
 static enum err run_rows(struct page *page, struct query *connection, struct error *e)
@@ -197,6 +208,8 @@ static enum err run_rows(struct page *page, struct query *connection, struct err
     case API_QUERY_USAGE:
         rc = query_usage(connection, rows, add_segment, page, e);
         break;
+    case API_QUERY_DECISIONS:
+        return run_decisions(page, connection, e);
     case API_QUERY_AUDIT:
         rc = query_audit(connection, rows, add_audit, page, e);
         break;

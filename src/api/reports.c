@@ -3,6 +3,8 @@
 #include "api/handlers.h"
 #include "ledger/ledger.h"
 
+enum { DECISIONS_SINCE_S_MAX = 10 * 366 * 86400 };
+
 /* ---- usage --------------------------------------------------------------------------------- */
 
 /* What the query is about: a project, a tenant, or - for operators - everything (NULL). */
@@ -125,6 +127,49 @@ enum err list_segments(struct call *c, struct error *e)
 enum err list_audit(struct call *c, struct error *e)
 {
     return ask_store(c, API_QUERY_AUDIT, e);
+}
+
+/* Of a project and all below it. */
+static void want_projects(struct call *c, const struct project *top)
+{
+    struct api_query *query = &c->result->query;
+    struct id_list *list = &query->decisions.projects;
+    size_t count = 0;
+    for (const struct project *p = top; p != NULL; p = project_next(p))
+        count += project_is_within(p, top);
+    list->items = arena_new(call_arena(c), count, sizeof(*list->items));
+    for (const struct project *p = top; list->count < count; p = project_next(p))
+        list->items[list->count++] = p->r.id;
+    qsort(list->items, list->count, sizeof(*list->items), decision_compare_ids);
+    query->page.tenant = top->tenant->r.id;
+    if (count == 1)
+        query->page.project = top->r.id;
+}
+
+enum err list_decisions(struct call *c, struct error *e)
+{
+    struct api_query *query = &c->result->query;
+    struct str name = call_param(c, "project");
+    struct str workload = call_param(c, "workload");
+    struct str rule = call_param(c, "rule");
+    struct project *project = NULL;
+    int64_t since_s = INT64_MIN;
+    enum err rc = ask_store(c, API_QUERY_DECISIONS, e);
+    if (rc == ERR_OK && name.data != NULL)
+        rc = call_project(c, name, &project, e);
+    if (rc == ERR_OK && rule.data != NULL)
+        rc = decision_rule_parse(rule, &query->decisions.rule, e);
+    if (rc == ERR_OK)
+        rc = call_param_i64(c, "since_s", 0, DECISIONS_SINCE_S_MAX, &since_s, e);
+    if (rc != ERR_OK)
+        return rc;
+    if (workload.data != NULL && !id_parse(ID_WORKLOAD, workload, &query->page.workload))
+        return err_field(e, "workload", "workload: must be an id that begins with \"wl_\"");
+    if (since_s >= 0)
+        query->decisions.since.ns = c->context->wall.ns - since_s * NS_PER_S;
+    if (project != NULL)
+        want_projects(c, project);
+    return ERR_OK;
 }
 
 /* ---- the feed ------------------------------------------------------------------------------ */

@@ -94,6 +94,15 @@ static const struct param segment_params[] = { OF_TENANT,
                                                { "workload", "only of this workload", false },
                                                PAGE,
                                                END };
+static const struct param decision_params[] = {
+    { "project", "path or id; with all that is below it", false },
+    { "workload", "only about this workload", false },
+    { "rule", "allocate, reclaim, preempt, ...: only by this rule", false },
+    { "since_s", "only of the last so many seconds", true },
+    OF_TENANT,
+    PAGE,
+    END
+};
 static const struct param event_params[] = { { "after", "sequence to resume behind", true },
                                              { "workload", "only of this workload", false },
                                              OF_TENANT,
@@ -364,6 +373,8 @@ const struct route routes[] = {
       .summary = "What a tenant's use costs so far, at the flat rate" },
     LIST("/v1/audit", PERMIT_AUDIT_READ, list_audit, audit_view_schema, tenant_page_params, "usage",
          "Who did what, the newest first"),
+    LIST("/v1/decisions", PERMIT_WORKLOAD_READ, list_decisions, decision_view_schema,
+         decision_params, "usage", "What the scheduler decided, and by which rule; the newest first"),
     { GET, .pattern = "/v1/events", .permission = PERMIT_TENANT_READ, .handle = watch_events,
       .shape = SHAPE_FEED, .params = event_params, .tag = "usage",
       .summary = "The change feed, as server-sent events" },

@@ -161,6 +161,15 @@ static const struct cli_column audit_columns[] = {
     { "VERB", "verb", COLUMN_TEXT }, { "OBJECT", "object", COLUMN_TEXT },
 };
 
+static const struct cli_column decision_columns[] = {
+    { "SEQUENCE", "sequence", COLUMN_TEXT }, { "AT", "at", COLUMN_TIME },
+    { "RULE", "rule", COLUMN_TEXT }, { "WORKLOAD", "workload", COLUMN_TEXT },
+    { "NAME", "name", COLUMN_TEXT }, { "PROJECT", "project", COLUMN_TEXT },
+    { "CLASS", "class", COLUMN_TEXT }, { "MEMBERS", "members", COLUMN_TEXT },
+    { "CHARGE", "charge_milli", COLUMN_MILLI }, { "BORROWED", "is_borrowed", COLUMN_FLAG },
+    { "CAUSE", "cause", COLUMN_CAUSE }, { "FOR", "evictor", COLUMN_TEXT },
+};
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 static const struct cli_option submit_options[] = {
@@ -270,6 +279,14 @@ static const struct cli_option tenant_query[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
 };
 static const struct cli_option audit_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
+    LIMIT,
+};
+static const struct cli_option decision_options[] = {
+    QUERY("project", 'p', NULL, "PATH", "with all that is below it"),
+    { "workload", 0, OPTION_WORKLOAD, OPTION_QUERY, NULL, "WORKLOAD", "only about this workload, by name or id" },
+    QUERY("rule", 'r', NULL, "NAME", "allocate, reclaim, preempt, consolidate, drain, ..."),
+    { "since", 0, OPTION_SECONDS, OPTION_QUERY, "since_s", "TIME", "only of the last 10m, 2h, ..." },
     QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
     LIMIT,
 };
@@ -453,6 +470,11 @@ COMMAND requeue = { NULL, "requeue", ARGUMENTS("WORKLOAD..."), .summary = "stop 
 COMMAND explain = { NULL, "explain", ARGUMENT("WORKLOAD"), .summary = "why it waits, with numbers",
     .method = "GET", .path = "/v1/workloads/{}/explain", COLUMNS(explain_columns),
     .examples = "  berth explain train" };
+COMMAND decisions = { NULL, "decisions", .summary = "what the scheduler decided, by which rule and why; the newest first",
+    OPTIONS(decision_options), .method = "GET", .path = "/v1/decisions", COLUMNS(decision_columns),
+    .examples = "  berth decisions --since 1h\n"
+                "  berth decisions -p amber --rule reclaim --limit 20\n"
+                "  berth decisions --workload train -o json" };
 COMMAND exec = { NULL, "exec", .arguments = "WORKLOAD -- COMMAND...", .arguments_min = 2,
     .arguments_max = CLI_ARGUMENTS_MAX, .summary = "run a command inside running work", OPTIONS(exec_options),
     .run = run_exec, .examples = "  berth exec train -- nvidia-smi\n  berth exec -t train -- bash" };
@@ -637,6 +659,7 @@ const struct cli_command *const cli_commands[] = {
     &release,
     &requeue,
     &explain,
+    &decisions,
     &exec,
     &cp,
     &top,

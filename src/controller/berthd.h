@@ -21,6 +21,7 @@
 struct server;
 struct snapshotter;
 struct checker;
+struct judge;
 
 struct berthd {
     struct config config;
@@ -42,6 +43,7 @@ struct berthd {
     struct snapshotter *snapshotter;
     struct checker *checker;
     struct pulse pulse;
+    struct judge *judge;                  /* owned; sees from outside whether the loop turns */
     struct loop_timer wake;               /* the engine's next turn */
     struct loop_task turn;                /* one is due in this round */
     struct loop_timer housework;          /* expiry, blobs, store maintenance */

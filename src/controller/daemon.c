@@ -1,5 +1,6 @@
 /* The five seams of the engine, over the real machine. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -7,7 +8,9 @@
 
 #include "controller/berthd.h"
 #include "controller/checker.h"
+#include "controller/judge.h"
 #include "controller/server.h"
+#include "controller/set_aside.h"
 #include "controller/snapshotter.h"
 #include "controller/state_load.h"
 #include "controller/zones.h"
@@ -29,6 +32,10 @@ enum {
     TRIM_EVERY_COMMITS = 16, /* a step of retention with every so many, while others wait */
     BLOB_AGE_S = 3600,
     EXIT_UNKNOWN_OUTCOME = 75,
+    /* A turn is due every ten seconds at least. */
+    JUDGE_TICK_MS = 1000,
+    JUDGE_LATE_TICKS = 30,
+    JUDGE_END_TICKS = 120,
 };
 
 const char *berthd_path(struct berthd *berthd, const char *name)
@@ -333,6 +340,7 @@ static void on_wake(void *arg)
 static void on_turn(void *arg)
 {
     struct berthd *berthd = arg;
+    judge_sign(berthd->judge);
     bool more = engine_turn(berthd->engine, TURN_BUDGET);
     pulse_turned(&berthd->pulse, loop_now(berthd->loop), more);
     if (more) {
@@ -545,6 +553,7 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
     berthd->claims =
         (struct epoch_claims){ .is_restored = epoch_is_restored(&berthd->config), .first = epoch };
     engine_start(berthd->engine, epoch, str_of(BERTH_VERSION));
+    set_aside_apply(berthd->engine, berthd_path(berthd, "looked_at"));
     zones_refresh(berthd->engine, clock_wall());
     return ERR_OK;
 }
@@ -577,6 +586,38 @@ static enum err watch_signals(struct berthd *berthd, struct loop_watch *watch, s
     return loop_watch_add(berthd->loop, watch, e);
 }
 
+/* ---- when the loop fails ------------------------------------------------------------------- */
+
+static struct id looked_at(void *arg)
+{
+    const struct berthd *berthd = arg;
+    return sched_looked_at(engine_sched(berthd->engine));
+}
+
+/* On the judge's thread. What the loop is stuck at is noted on the way out. */
+static void on_stuck(void *arg)
+{
+    (void)arg;
+    abort();
+}
+
+/* Without either of them work goes on as well. */
+static void watch_over(struct berthd *berthd)
+{
+    struct error e = { 0 };
+    const struct judge_options options = {
+        .listener = server_local_fd(berthd->server),
+        .tick_ms = JUDGE_TICK_MS,
+        .late_ticks = JUDGE_LATE_TICKS,
+        .end_ticks = JUDGE_END_TICKS,
+        .end = on_stuck,
+    };
+    if (judge_start(&options, &berthd->judge, &e) != ERR_OK)
+        log_warning("nobody watches whether the loop turns", LOG_ERR(&e));
+    if (set_aside_watch(berthd_path(berthd, "looked_at"), looked_at, berthd, &e) != ERR_OK)
+        log_warning("what the scheduler fails at will not be known", LOG_ERR(&e));
+}
+
 /* Serves until told to stop; what was decided by then becomes durable. */
 static enum err serve(struct berthd *berthd, struct error *e)
 {
@@ -596,7 +637,10 @@ static enum err serve(struct berthd *berthd, struct error *e)
              LOG_INT("sequence", engine_state(berthd->engine)->sequence),
              LOG_INT("port", server_port(berthd->server)),
              LOG_SLICE("socket", berthd->config.socket));
+    watch_over(berthd);
     rc = loop_run(berthd->loop, e);
+    judge_stop(berthd->judge);
+    berthd->judge = NULL;
 
     berthd->is_stopping = true;
     server_drain(berthd->server);

@@ -4,6 +4,7 @@
 
 #include "controller/cli_streams.h"
 #include "controller/exchange.h"
+#include "controller/server_metrics.h"
 #include "controller/terminal.h"
 #include "identity/token.h"
 #include "os/clock.h"
@@ -90,6 +91,7 @@ static void op_metrics(void *arg, struct buf *out)
            counters.lost_batches);
     metric(out, "berth_drifts_total", "counter", "Self-checks that found a difference.",
            counters.drifts);
+    server_metrics_of_engine(server->berthd->engine, out);
     metric(out, "berth_http_requests_total", "counter", "HTTP requests.", http.request_count);
     metric(out, "berth_http_refusals_total", "counter", "HTTP requests that broke the protocol.",
            http.refusal_count);
@@ -783,6 +785,11 @@ void server_close(struct server *server)
     id_map_done(&server->buckets);
     buf_done(&server->openapi);
     mem_free(server);
+}
+
+int server_local_fd(const struct server *server)
+{
+    return listener_fd(server->local);
 }
 
 uint16_t server_port(const struct server *server)

@@ -17,6 +17,7 @@ enum err server_rekey(struct server *server, struct error *e) MUST_CHECK;
 void server_drain(struct server *server);
 void server_close(struct server *server);          /* NULL is a no-op */
 uint16_t server_port(const struct server *server); /* 0: no TLS port */
+int server_local_fd(const struct server *server);  /* listens at the unix socket; borrowed */
 
 /* A durable event, to every feed that may see it. */
 void server_publish(struct server *server, const struct event *event, struct str body);

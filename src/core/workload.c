@@ -90,7 +90,9 @@ static enum err hold(struct decision *d, struct workload *workload, struct error
         return ERR_OK;
     if (workload->r.state != WL_QUEUED)
         return refuse_state(workload, "only queued work can be held", e);
-    workload_step(d, workload_image(d, workload), WL_HELD, CAUSE_HELD, reason_of(d));
+    /* What the controller holds by itself it could not decide about. */
+    enum cause cause = d->actor.role == ROLE_SYSTEM ? CAUSE_MISCONFIGURED : CAUSE_HELD;
+    workload_step(d, workload_image(d, workload), WL_HELD, cause, reason_of(d));
     return ERR_OK;
 }
 

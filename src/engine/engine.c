@@ -74,6 +74,7 @@ struct engine {
     char refusal[320];
     struct mono probe_at, check_at;
     struct engine_counters counters;
+    struct sched_tally tally;
 };
 
 static void batch_init(struct batch *batch)
@@ -173,6 +174,7 @@ void engine_free(struct engine *engine)
         batch_done(&engine->batches[i]);
     contacts_free(engine->contacts);
     answers_free(engine->answers);
+    tally_done(&engine->tally);
     sched_free(engine->sched);
     state_free(engine->state);
     mem_free(engine);
@@ -253,6 +255,7 @@ static void engine_apply(struct engine *engine, const struct event *decided,
     struct id node = event_node(engine, event);
     if (!id_is_none(node))
         batch_touch(batch, node);
+    tally_event(&engine->tally, engine->state, engine->sched, event);
     evolve(engine->state, event);
     sched_note(engine->sched, event);
     engine->counters.events++;
@@ -512,7 +515,10 @@ bool engine_turn(struct engine *engine, size_t budget)
         size_t more_s = engine->state->workload_count / SELF_CHECK_WORKLOADS_PER_S;
         engine->check_at = mono_add_s(now, SELF_CHECK_AFTER_S + (int64_t)more_s);
     }
+    tally_cycle_begin(&engine->tally, now);
     bool more = engine_schedule(engine, budget);
+    tally_cycle_end(&engine->tally, engine_now(engine), engine->seams.wall_now(engine->seams.arg),
+                    more);
     bool is_ready = engine->flying == NULL && !batch_is_empty(engine->open);
     if (is_ready && !pace_holds(engine, now))
         engine_flush(engine);
@@ -668,6 +674,11 @@ void engine_self_check(struct engine *engine)
 const char *engine_refusal(const struct engine *engine)
 {
     return engine->is_refusing ? engine->refusal : NULL;
+}
+
+const struct sched_tally *engine_tally(const struct engine *engine)
+{
+    return &engine->tally;
 }
 
 struct engine_counters engine_counters(const struct engine *engine)

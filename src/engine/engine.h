@@ -16,6 +16,7 @@
 #define ENGINE_ENGINE_H
 
 #include "core/core.h"
+#include "engine/tally.h"
 #include "store/store.h"
 
 struct engine;
@@ -139,5 +140,7 @@ struct engine_counters {
     uint64_t commands, refusals, events, batches, lost_batches, drifts;
 };
 struct engine_counters engine_counters(const struct engine *engine);
+/* What the scheduler did: for metrics. Borrowed. */
+const struct sched_tally *engine_tally(const struct engine *engine);
 
 #endif

@@ -107,6 +107,8 @@ struct listener_options {
 MUST_CHECK enum err listener_open(struct loop *loop, const struct listener_options *options,
                                   struct listener **out, struct error *e);
 uint16_t listener_port(const struct listener *listener);
+/* The socket that listens, borrowed: for who answers when the loop cannot. */
+int listener_fd(const struct listener *listener);
 size_t listener_conn_count(
     const struct listener *listener); /* accepted and not yet closed; for tests */
 /* Stops accepting; connections live on. Removes the unix socket. */

@@ -262,6 +262,11 @@ uint16_t listener_port(const struct listener *listener)
     return listener->port;
 }
 
+int listener_fd(const struct listener *listener)
+{
+    return listener->watch.fd;
+}
+
 size_t listener_conn_count(const struct listener *listener)
 {
     return listener->conn_count;

@@ -326,6 +326,7 @@ struct sched {
     uint64_t all_gained; /* clock when something changed that concerns every class */
     uint64_t moves;      /* counts changes of what projects use, within steps as well */
     struct mono now;     /* of the last step */
+    struct id looked_at; /* the workload whose turn it is; none outside of a step */
 
     struct sclass *classes;
     size_t class_count;

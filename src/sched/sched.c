@@ -241,6 +241,9 @@ struct class_use sched_use(const struct sched *sched, const struct project *proj
     out.allocated_milli = use->charged + use->reserved;
     out.borrowed_milli = MAX_OF(use->charged - use->quota, INT64_C(0));
     out.pending_milli = use->pending;
+    out.quota_milli = use->quota;
+    out.limit_milli = use->limit;
+    out.fair_milli = use->fair;
     return out;
 }
 

@@ -64,6 +64,10 @@ struct plan {
 bool sched_step(struct sched *sched, struct mono now, size_t budget, struct arena *arena,
                 struct plan *plan);
 
+/* Whose turn it is in the step under way; none outside of one. For whoever finds out what a step
+ * failed at, also out of a handler of signals. */
+struct id sched_looked_at(const struct sched *sched);
+
 /* When time alone will let something start (back-off ends, a protection ends); INT64_MAX: never. */
 struct mono sched_wake_at(const struct sched *sched);
 
@@ -100,6 +104,9 @@ struct class_use {
     int64_t allocated_milli;
     int64_t borrowed_milli; /* above its quota */
     int64_t pending_milli;  /* asked for by queued work, in its first class */
+    int64_t quota_milli;    /* its own, or the sum of its children's where it has none */
+    int64_t limit_milli;    /* UNBOUNDED: none */
+    int64_t fair_milli;     /* its fair share, as of the last pass */
 };
 struct class_use sched_use(const struct sched *sched, const struct project *project,
                            int64_t class_number);

@@ -484,6 +484,7 @@ static void take_turn(struct pass *pass)
         refresh_path(pass, project);
         return;
     }
+    sched->looked_at = work->workload->r.id;
     group->verdict = look_at(pass, group, work);
     group->checked = 0;
     switch (group->verdict) {
@@ -510,6 +511,7 @@ static void take_turn(struct pass *pass)
         break;
     }
     keep_rouse(group);
+    sched->looked_at = (struct id){ 0 };
     refresh_path(pass, project);
 }
 
@@ -610,8 +612,11 @@ static void serve_claims(struct pass *pass)
         hold_promised(pass, n->item);
     for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
         hold_other(pass, n->item);
-    for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
+    for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n)) {
+        pass->sched->looked_at = ((const struct swork *)n->item)->workload->r.id;
         start_claim(pass, n->item);
+    }
+    pass->sched->looked_at = (struct id){ 0 };
 }
 
 /* Claims made in this step, and places found in it, are remembered. */
@@ -736,6 +741,11 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     bool is_freed = end_void_claims(&pass);
     keep_claims(&pass);
     return is_cut || is_freed || sched->is_promise_moved || plan->count > count_before;
+}
+
+struct id sched_looked_at(const struct sched *sched)
+{
+    return sched->looked_at;
 }
 
 struct mono sched_wake_at(const struct sched *sched)

@@ -220,6 +220,8 @@ static enum err add_audit(void *to, const struct audit_entry *entry, struct erro
         kept->project = workload->row.project;
     if (id_is_none(kept->project) && allocation != NULL)
         kept->project = allocation->row.project;
+    kept->row.project = kept->project;
+    kept->row.workload = kept->workload;
     vec_push(&store->audit, kept);
     return ERR_OK;
 }

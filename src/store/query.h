@@ -52,10 +52,11 @@ struct audit_row {
     struct actor actor;
     struct id request;
     struct id tenant;
-    struct str verb;   /* event name */
-    struct str object; /* text id */
-    struct str body;   /* empty: the journal has let it go */
-    unsigned version;  /* of the event */
+    struct id project, workload; /* that it is about; none: another thing, or no longer kept */
+    struct str verb;             /* event name */
+    struct str object;           /* text id */
+    struct str body;             /* empty: the journal has let it go */
+    unsigned version;            /* of the event */
 };
 
 typedef enum err ended_workload_fn(void *arg, const struct ended_workload *row, struct error *e);

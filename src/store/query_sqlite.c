@@ -310,6 +310,8 @@ static void audit_read(struct sql_call *call, struct audit_row *row)
     row->tenant = sql_get_id(call);
     row->verb = str_of(event_name((enum event_type)sql_get_int(call)));
     row->object = sql_get_text(call);
+    row->project = sql_get_id(call);
+    row->workload = sql_get_id(call);
     row->body = (struct str){ 0 };
     row->version = 0;
 }

@@ -25,7 +25,8 @@
 
 #define AUDIT_COLUMNS                                                                              \
     "sequence, wall_ns, role, actor_tenant, actor_token, actor_node, actor_name, "                 \
-    "request, tenant, type, object FROM audit"
+    "request, tenant, type, object, project, "                                                     \
+    "(SELECT id FROM workloads WHERE key = workload_key) FROM audit"
 #define AUDIT(filter)                                                                              \
     "SELECT " AUDIT_COLUMNS " WHERE sequence < ?1 AND " filter " ORDER BY sequence DESC LIMIT ?2"
 

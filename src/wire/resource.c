@@ -458,6 +458,31 @@ static const struct field audit_view_fields[] = {
 const struct schema audit_view_schema = SCHEMA("AuditEntry", audit_view_fields, "who did what");
 #undef OF
 
+#define OF struct decision_view
+static const struct field decision_view_fields[] = {
+    { F(U64, sequence), .flags = FIELD_HIDDEN, .doc = "of the journal" },
+    { F(WALL, at) },
+    { F(STR, rule), .doc = "allocate, reclaim, preempt, ..." },
+    { F(ENUM, cause), .names = &cause_names },
+    { F(STR, detail), .flags = FIELD_SPARSE },
+    { F(ID, workload), .id_kind = ID_WORKLOAD },
+    { F(STR, name), .flags = FIELD_SPARSE },
+    { F(STR, project), .flags = FIELD_SPARSE },
+    { F(STR, user), .flags = FIELD_SPARSE },
+    { F(I64, attempt) },
+    { F_AS("class", STR, class_name), .flags = FIELD_SPARSE },
+    { F(I64, members), .doc = "that it is about" },
+    { F(I64, nodes), .doc = "that they start on", .flags = FIELD_SPARSE },
+    { F(I64, charge_milli), .doc = "what they take or give back, in thousandths of a device" },
+    { F(BOOL, is_borrowed), .doc = "a start above the quota", .flags = FIELD_SPARSE },
+    { F(I64, waited_s), .doc = "a start: since the submission", .flags = FIELD_SPARSE },
+    { F(ID, evictor), .id_kind = ID_WORKLOAD, .doc = "the workload it makes room for" },
+    { F(STR, evictor_project), .flags = FIELD_SPARSE },
+};
+const struct schema decision_view_schema =
+    SCHEMA("Decision", decision_view_fields, "what the scheduler decided, by which rule and why");
+#undef OF
+
 #define OF struct whoami_view
 static const struct field whoami_view_fields[] = {
     { F(ENUM, role), .names = &role_names },

@@ -369,6 +369,24 @@ struct audit_view {
     struct str data; /* JSON of the event, PUBLIC form */
 };
 
+/* What the scheduler decided about one workload, with the numbers of it. */
+struct decision_view {
+    uint64_t sequence; /* of the event that says it */
+    struct wall at;
+    struct str rule; /* "allocate", "reclaim", ... */
+    enum cause cause;
+    struct str detail;
+    struct id workload;
+    struct str name, project, user; /* empty when the workload is no longer kept */
+    int64_t attempt;
+    struct str class_name;
+    int64_t members, nodes, charge_milli;
+    bool is_borrowed;
+    int64_t waited_s; /* a start's: since the submission */
+    struct id evictor;
+    struct str evictor_project; /* empty: of another tenant */
+};
+
 struct whoami_view {
     enum role role;
     struct str user, tenant;
@@ -397,7 +415,7 @@ extern const struct schema project_view_schema, class_view_schema, pool_view_sch
     workload_view_schema, allocation_view_schema, explanation_view_schema, volume_view_schema,
     reservation_view_schema, slot_view_schema, image_view_schema, token_view_schema,
     credential_view_schema, upload_view_schema, usage_view_schema, invoice_view_schema,
-    segment_view_schema, audit_view_schema, whoami_view_schema, status_view_schema,
-    problem_view_schema, settings_view_schema;
+    segment_view_schema, audit_view_schema, decision_view_schema, whoami_view_schema,
+    status_view_schema, problem_view_schema, settings_view_schema;
 
 #endif

@@ -91,6 +91,22 @@ static enum err run_command(struct world *world, struct command *command, struct
     return rc;
 }
 
+void world_schedule(struct world *world)
+{
+    const struct mono now = { world->seconds * NS_PER_S };
+    const struct wall wall = { (1796023707 + world->seconds) * NS_PER_S };
+    bool more = true;
+    while (more) {
+        struct plan plan = { 0 };
+        struct event_list events = { 0 };
+        sched_clock(world->sched, now, wall);
+        more = sched_step(world->sched, now, 1000, &world->events, &plan);
+        decide_plan(world->state, &plan, now, wall, &world->events, &events);
+        for (size_t i = 0; i < events.count; i++)
+            apply(world, &events.items[i]);
+    }
+}
+
 /* ---- the world ----------------------------------------------------------------------------- */
 
 static void add(struct world *world, struct event event)

@@ -42,6 +42,9 @@ unsigned world_send(struct world *world, enum http_method method, const char *ta
 unsigned world_get(struct world *world, const char *target);
 unsigned world_post(struct world *world, const char *target, const char *body);
 
+/* The scheduler decides what is left to decide. */
+void world_schedule(struct world *world);
+
 /* Of the last answer's JSON: "items.0.name" as text; "" when it is not there. Borrowed. */
 const char *world_text(const struct world *world, const char *path);
 int64_t world_number(const struct world *world, const char *path); /* -1: not there */

@@ -145,6 +145,8 @@ static enum err on_audit(void *arg, const struct audit_row *row, struct error *e
     add_actor(p->out, &row->actor);
     add_id(p->out, row->request);
     add_id(p->out, row->tenant);
+    add_id(p->out, row->project);
+    add_id(p->out, row->workload);
     buf_format(p->out, " %.*s [%.*s] ", STR_ARG(row->verb), STR_ARG(row->object));
     buf_add_str(p->out, row->body);
     buf_add_char(p->out, '\n');
