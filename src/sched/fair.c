@@ -61,8 +61,28 @@ static void divide(struct sched *sched, struct sproject *parent, int64_t class_n
     const struct share_party *party = sched->parties.items;
     if (has_own)
         fair_set(sched, &parent->uses[class_number].own_fair, class_number, (party++)->share);
-    for (struct sproject *child = parent->first_child; child != NULL; child = child->next_sibling)
-        fair_set(sched, &child->uses[class_number].fair, class_number, (party++)->share);
+    for (struct sproject *child = parent->first_child; child != NULL; child = child->next_sibling) {
+        struct suse *use = &child->uses[class_number];
+        if (use->fair != party->share || use->is_stale)
+            vec_push(&sched->undivided, child);
+        fair_set(sched, &use->fair, class_number, (party++)->share);
+    }
+}
+
+/* From the whole cluster down, only where something has changed: the share, or below it what
+ * divides it. */
+static void divide_all(struct sched *sched, int64_t class_number, int64_t amount)
+{
+    divide(sched, &sched->root, class_number, amount);
+    while (sched->undivided.count > 0) {
+        struct sproject *project = sched->undivided.items[--sched->undivided.count];
+        struct suse *use = &project->uses[class_number];
+        use->is_stale = false;
+        if (project->first_child != NULL)
+            divide(sched, project, class_number, use->fair);
+        else
+            fair_set(sched, &use->own_fair, class_number, use->fair);
+    }
 }
 
 /* Claims that lacked progress are looked at again when what is lacking may have changed: with
@@ -87,13 +107,7 @@ void fair_refresh(struct sched *sched)
         int64_t amount =
             MAX_OF(class->capacity_milli - class->reserved_milli,
                    class->free_milli - class->shut_milli + sched->root.uses[c].charged);
-        divide(sched, &sched->root, class_number, amount);
-        for (struct sproject *p = sched->first_project; p != NULL; p = p->next) {
-            if (p->first_child != NULL)
-                divide(sched, p, class_number, p->uses[c].fair);
-            else
-                fair_set(sched, &p->uses[c].own_fair, class_number, p->uses[c].fair);
-        }
+        divide_all(sched, class_number, amount);
         class->is_fair = true;
         is_any_new = true;
     }

@@ -135,6 +135,7 @@ struct suse {
     /* Of this project itself, without children. */
     int64_t own_charged, own_leaving, own_claimed, own_pending;
     int64_t fair;      /* share of the subtree, as of the last pass (fair.c) */
+    bool is_stale;     /* since then, something changed that divides it among the children */
     int64_t own_fair;  /* of that, of its own work */
     int64_t quota;     /* effective: its own, or the sum of its children's */
     int64_t own_quota; /* of the project itself: what its children's quotas leave */
@@ -365,7 +366,8 @@ struct sched {
     struct buf undo_bytes;
     VEC(struct volume_pin) pins; /* volumes that this step places */
     VEC(struct sproject *) visited;
-    VEC(struct share_party) parties; /* of the project whose share is being divided */
+    VEC(struct share_party) parties;  /* of the project whose share is being divided */
+    VEC(struct sproject *) undivided; /* projects whose share is to be divided anew */
 };
 
 /* shadow.c: within a step, what is announced here is restored at its end. */

@@ -85,6 +85,7 @@ static void quota_load(struct sproject *project, size_t class_count)
         use->weight = quota.over_quota_weight;
         use->own_quota = 0;
         use->unmet_below = 0;
+        use->is_stale = true;
         use->never_lent = quota.lend_limit_milli;
     }
 }
@@ -163,6 +164,7 @@ void use_add(struct sched *sched, struct sproject *project, int64_t class_number
         touch(sched, use, sizeof(*use));
         int64_t unmet_before = unmet(use);
         add_to(use, kind, milli, p == project);
+        use->is_stale = use->is_stale || !sched->is_shadow;
         int64_t change = unmet(use) - unmet_before;
         if (change == 0 || p->parent == NULL)
             continue;

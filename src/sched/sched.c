@@ -53,6 +53,7 @@ static void sched_clear(struct sched *sched)
     vec_done(&sched->pins);
     vec_done(&sched->visited);
     vec_done(&sched->parties);
+    vec_done(&sched->undivided);
     pool_done(&sched->pool);
 }
 
