@@ -49,6 +49,7 @@ static const struct setting settings[] = {
     SETTING(backoff_base_s, 0, DAY_S),
     SETTING(backoff_max_s, 0, DAY_S),
     SETTING(lead_s, 0, DAY_S),
+    SETTING(gang_repair_s, 0, DAY_S),
     SETTING(ended_keep_s, 0, YEAR_S),
     SETTING(ended_keep_count, 0, 10000000),
     SETTING(default_time_limit_s, 0, YEAR_S),

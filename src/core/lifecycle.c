@@ -40,6 +40,7 @@ struct workload_image *workload_image(struct decision *d, struct workload *workl
         .not_before = r->not_before,
         .exit = r->exit,
     };
+    gang_load(d, image);
     id_map_put(&d->images, r->id, image);
     *d->unsettled_end = image;
     d->unsettled_end = &image->next_unsettled;
@@ -145,7 +146,7 @@ static int64_t backoff_s(const struct settings_record *settings, int64_t n)
  * certain. */
 enum { FENCE_MARGIN_S = 10 };
 
-static int64_t fence_s(const struct decision *d, const struct workload *workload)
+int64_t workload_fence_s(const struct decision *d, const struct workload *workload)
 {
     int64_t grace_s = MAX_OF(workload->r.grace_s, d->state->settings.grace_s);
     return workload->r.fence_after_s + grace_s + d->state->settings.kill_confirm_s + FENCE_MARGIN_S;
@@ -159,7 +160,7 @@ static struct mono earliest_restart(struct decision *d, const struct workload_im
     if (is_own_failure(image->next.cause) && image->next.failures > 0)
         at = mono_add_s(d->now, backoff_s(settings, image->next.failures - 1));
     if (workload->r.on_contact_loss == LOSS_FENCE && tally_members(d, image).lost > 0) {
-        struct mono fenced = mono_add_s(d->now, fence_s(d, workload));
+        struct mono fenced = mono_add_s(d->now, workload_fence_s(d, workload));
         at = mono_before(at, fenced) ? fenced : at;
     }
     return at;
@@ -280,6 +281,7 @@ void member_ended(struct decision *d, struct allocation *allocation, const struc
 {
     struct allocation_image *member = allocation_image(d, allocation);
     enum cause cause = end_cause(end);
+    bool is_dropped = gang_has_dropped(d, allocation);
     member->exit = end->exit;
     if (member->stop_cause == CAUSE_NONE)
         member->stop_cause = cause;
@@ -289,7 +291,7 @@ void member_ended(struct decision *d, struct allocation *allocation, const struc
         return;
 
     struct workload_image *image = workload_image(d, workload);
-    if (!is_present_attempt(image, allocation))
+    if (!is_present_attempt(image, allocation) || is_dropped)
         return;
     /* What made it stop tells more than how the others were stopped. */
     bool is_stopping = image->next.state == WL_STOPPING;
@@ -297,11 +299,17 @@ void member_ended(struct decision *d, struct allocation *allocation, const struc
         image->next.exit = end->exit;
     if (is_stopping || cause == CAUSE_EXITED)
         return; /* settled with the other members */
+    bool is_loss = cause == CAUSE_NODE_FAILURE || cause == CAUSE_DEVICE_FAILURE;
+    struct str detail = exit_detail(d, allocation, end);
+    image->next.node_losses += is_loss;
+    if ((is_loss && gang_loses(d, image, allocation, detail)) ||
+        (end->never_ran && gang_gives_up(d, image, allocation, detail)))
+        return;
+    /* Members that fail while others are missing fail for want of them. */
+    if (is_own_failure(cause) && gang_is_short(image))
+        cause = CAUSE_NODE_FAILURE;
     image->next.failures += is_own_failure(cause);
-    image->next.node_losses += cause == CAUSE_NODE_FAILURE || cause == CAUSE_DEVICE_FAILURE;
-    const struct stop stop = { .after = after_end(image, cause),
-                               .cause = cause,
-                               .detail = exit_detail(d, allocation, end) };
+    const struct stop stop = { .after = after_end(image, cause), .cause = cause, .detail = detail };
     workload_stop(d, image, &stop);
 }
 
@@ -309,6 +317,7 @@ void member_lost(struct decision *d, struct allocation *allocation, enum allocat
 {
     struct allocation_image *member = allocation_image(d, allocation);
     struct workload *workload = allocation->workload;
+    bool is_dropped = gang_has_dropped(d, allocation);
     if (member->stop_cause == CAUSE_NONE)
         member->stop_cause = CAUSE_NODE_FAILURE;
     allocation_step(d, allocation, to);
@@ -319,7 +328,7 @@ void member_lost(struct decision *d, struct allocation *allocation, enum allocat
     if (!is_present_attempt(image, allocation))
         return;
     bool is_waited_for = to == AL_LOST && workload->r.on_contact_loss == LOSS_KEEP;
-    if (image->next.state == WL_STOPPING || is_waited_for)
+    if (image->next.state == WL_STOPPING || is_waited_for || is_dropped)
         return;
     image->next.node_losses++;
     bool is_stuck = to == AL_QUARANTINED;
@@ -329,12 +338,24 @@ void member_lost(struct decision *d, struct allocation *allocation, enum allocat
                                .detail =
                                    str_of(arena_format(d->arena, "node %.*s %s",
                                                        STR_ARG(allocation->node->r.name), what)) };
-    workload_stop(d, image, &stop);
+    if (!gang_loses(d, image, allocation, stop.detail))
+        workload_stop(d, image, &stop);
 }
 
 /* ---- conclusions --------------------------------------------------------------------------- */
 
 static const struct str no_detail;
+
+/* All that is left of it has ended well: that is not all of it where it was waiting for others. */
+static void workload_end(struct decision *d, struct workload_image *image)
+{
+    if (!gang_is_short(image)) {
+        workload_step(d, image, WL_SUCCEEDED, CAUSE_EXITED, no_detail);
+        return;
+    }
+    const struct stop stop = { .after = WL_QUEUED, .cause = CAUSE_STALE_GANG };
+    workload_stop(d, image, &stop);
+}
 
 static void workload_settle(struct decision *d, struct workload_image *image)
 {
@@ -344,13 +365,13 @@ static void workload_settle(struct decision *d, struct workload_image *image)
     switch (image->next.state) {
     case WL_STARTING:
         if (is_done && !is_kept)
-            workload_step(d, image, WL_SUCCEEDED, CAUSE_EXITED, no_detail);
-        else if (!is_done && tally.starting + tally.stopping == 0)
+            workload_end(d, image);
+        else if (tally.starting == 0 && tally.running > 0 && !gang_is_short(image))
             workload_step(d, image, WL_RUNNING, CAUSE_STARTED, no_detail);
         break;
     case WL_RUNNING:
         if (is_done && !is_kept)
-            workload_step(d, image, WL_SUCCEEDED, CAUSE_EXITED, no_detail);
+            workload_end(d, image);
         break;
     case WL_STOPPING:
         if (is_done)

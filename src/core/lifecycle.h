@@ -22,6 +22,7 @@ struct allocation_image {
 struct workload_image {
     struct workload *workload;
     struct workload_changed next; /* what the next event about it starts from */
+    struct gang_record gang;      /* what is missing of it, as of the events so far */
     struct workload_image *next_unsettled;
 };
 
@@ -49,6 +50,9 @@ void workload_stop(struct decision *d, struct workload_image *image, const struc
 void workload_evict(struct decision *d, struct workload *workload, enum cause cause,
                     struct id evictor);
 
+/* After its node was lost: when a workload that is fenced has certainly ended itself there. */
+int64_t workload_fence_s(const struct decision *d, const struct workload *workload);
+
 /* How a member ended that nobody asked to stop. */
 struct member_end {
     struct exit_status exit;
@@ -62,6 +66,31 @@ void member_ended(struct decision *d, struct allocation *allocation, const struc
 void member_lost(struct decision *d, struct allocation *allocation, enum allocation_state to);
 
 void lifecycle_settle(struct decision *d);
+
+/*
+ * gang.c - attempts that go on without some of their members. `image->gang` follows: each of these
+ * that says true has appended its event.
+ */
+void gang_load(struct decision *d, struct workload_image *image);
+/* Fewer members are left than it needs: others are to join it, or it is requeued. */
+bool gang_is_short(const struct workload_image *image);
+/* It was taken out of an attempt that goes on: how it ends is of no consequence. */
+bool gang_has_dropped(struct decision *d, struct allocation *allocation);
+/* Its node or device is lost. False: the attempt cannot go on, nor wait for another member. */
+bool gang_loses(struct decision *d, struct workload_image *image, struct allocation *allocation,
+                struct str detail);
+/* A member that joined later never ran. False: it is needed. */
+bool gang_gives_up(struct decision *d, struct workload_image *image, struct allocation *allocation,
+                   struct str detail);
+/* Its attempt begins with the first `count` of its members. */
+void gang_starts_with(struct decision *d, struct workload_image *image, size_t count);
+/* Members of those ranks were granted to a running attempt. */
+void gang_grows(struct decision *d, struct workload_image *image, const struct gap_list *ranks);
+/* Stops those of its members for another workload. */
+void gang_shrinks(struct decision *d, struct workload *workload, const struct gap_list *ranks,
+                  const struct stop *stop);
+/* It has been short for too long. */
+void gang_is_stale(struct decision *d, struct workload *workload);
 
 /* contact.c: all processes of the node are gone for certain (rebooted; removed by force). */
 void node_rebooted(struct decision *d, struct node *node);

@@ -24,10 +24,11 @@ static void place_volumes(struct grants *grants, const struct plan_entry *entry)
     }
 }
 
-static void grant(struct grants *grants, const struct plan_entry *entry, size_t rank)
+/* The i-th member of the entry, in that attempt. */
+static void grant(struct grants *grants, const struct plan_entry *entry, size_t i, int64_t attempt)
 {
     const struct workload *workload = entry->workload;
-    const struct plan_member *member = &entry->members[rank];
+    const struct plan_member *member = &entry->members[i];
     struct decision *d = grants->d;
     struct id tenant = workload->project->tenant->r.id;
     decide_add(d, EV_ALLOCATION_GRANTED, tenant)->allocation_granted = (struct allocation_record){
@@ -35,8 +36,8 @@ static void grant(struct grants *grants, const struct plan_entry *entry, size_t 
         .workload = workload->r.id,
         .project = workload->r.project,
         .node = member->node->r.id,
-        .attempt = workload->r.attempt + 1,
-        .rank = (int64_t)rank,
+        .attempt = attempt,
+        .rank = entry->ranks.count > 0 ? entry->ranks.items[i].rank : (int64_t)i,
         .class_number = member->class_number,
         .charge_milli = member->charge_milli,
         .cpu_milli = member->cpu_milli,
@@ -58,8 +59,25 @@ static void start(struct grants *grants, const struct plan_entry *entry)
     image->next.exit = (struct exit_status){ 0 };
     workload_step(grants->d, image, WL_STARTING, CAUSE_GRANTED, no_detail);
     place_volumes(grants, entry);
-    for (size_t rank = 0; rank < entry->member_count; rank++)
-        grant(grants, entry, rank);
+    for (size_t i = 0; i < entry->member_count; i++)
+        grant(grants, entry, i, image->next.attempt);
+    gang_starts_with(grants->d, image, entry->member_count);
+}
+
+static void grow(struct grants *grants, const struct plan_entry *entry)
+{
+    struct workload_image *image = workload_image(grants->d, entry->workload);
+    for (size_t i = 0; i < entry->member_count; i++)
+        grant(grants, entry, i, image->next.attempt);
+    gang_grows(grants->d, image, &entry->ranks);
+}
+
+static void shrink(struct decision *d, const struct plan_entry *entry)
+{
+    const struct stop stop = { .cause = entry->cause,
+                               .detail = STR("some of its members made room for other work"),
+                               .evictor = entry->for_whom->r.id };
+    gang_shrinks(d, entry->workload, &entry->ranks, &stop);
 }
 
 /* What it was to run after that did not end as asked, in words. */
@@ -109,6 +127,12 @@ void decide_plan(const struct state *state, const struct plan *plan, struct mono
         case PLAN_EVICT:
             workload_evict(&d, entry->workload, entry->cause,
                            entry->for_whom != NULL ? entry->for_whom->r.id : nobody);
+            break;
+        case PLAN_GROW:
+            grow(&grants, entry);
+            break;
+        case PLAN_SHRINK:
+            shrink(&d, entry);
             break;
         case PLAN_END:
             end(&d, entry);

@@ -42,9 +42,6 @@ static enum err check_numbers(const struct workload_spec *s, struct error *e)
         { "topology.preferred", (int64_t)s->topology.preferred, 0, TOPOLOGY_COUNT - 1 },
     };
     enum err rc = check_ranges(ranges, COUNT_OF(ranges), e);
-    if (rc == ERR_OK && s->members_min != UNSET && s->members_min != given_or(s->members, 1))
-        return err_field(e, "members_min",
-                         "members_min: a gang starts whole and stays whole; leave it out");
     if (rc == ERR_OK && s->topology.required != TOPOLOGY_NONE &&
         s->topology.preferred >= s->topology.required)
         return err_field(e, "topology.preferred",
@@ -250,7 +247,7 @@ static enum err tie(const struct decision *d, const struct reservation *reservat
                          STR_ARG(reservation->r.name), STR_ARG(class_name));
     r->request.class_numbers[0] = class_number;
     r->request.class_count = 1;
-    int64_t charge = r->members * request_charge(d->state, &r->request, class_number);
+    int64_t charge = members_least(r) * request_charge(d->state, &r->request, class_number);
     if (charge > reservation->r.gpu_milli)
         return err_cause(e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT,
                          "it needs more %.*s than the %s of reservation %.*s; ask for less",
@@ -395,7 +392,7 @@ static enum err check_bounds(const struct decision *d, const struct workload_rec
         if (next < 0)
             continue;
         class_number = next;
-        charge = r->members * request_charge(d->state, &r->request, class_number);
+        charge = members_least(r) * request_charge(d->state, &r->request, class_number);
         refusing = level_that_refuses(d, r, project, class_number, charge, &bound);
         if (refusing == NULL)
             return ERR_OK;

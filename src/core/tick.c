@@ -12,14 +12,20 @@ static void start_is_late(struct decision *d, struct allocation *a)
         allocation_step(d, a, AL_STOPPING);
         return;
     }
+    struct str detail = str_of(arena_format(d->arena, "not running on node %.*s after %lld s",
+                                            STR_ARG(a->node->r.name),
+                                            (long long)d->state->settings.start_timeout_s));
+    if (gang_gives_up(d, image, a, detail)) {
+        allocation_image(d, a)->stop_cause = CAUSE_START_TIMEOUT;
+        allocation_step(d, a, AL_STOPPING);
+        return;
+    }
     image->next.failures++;
     bool is_over = image->next.failures > a->workload->r.retries;
     const struct stop stop = {
         .after = is_over ? WL_FAILED : WL_QUEUED,
         .cause = CAUSE_START_TIMEOUT,
-        .detail = str_of(arena_format(d->arena, "not running on node %.*s after %lld s",
-                                      STR_ARG(a->node->r.name),
-                                      (long long)d->state->settings.start_timeout_s)),
+        .detail = detail,
     };
     workload_stop(d, image, &stop);
 }
@@ -81,6 +87,9 @@ enum err decide_tick(struct decision *d, struct error *e)
             break;
         case DUE_STOP:
             stop_is_late(d, due[i].allocation);
+            break;
+        case DUE_GANG:
+            gang_is_stale(d, due[i].workload);
             break;
         case DUE_TIME_LIMIT:
             time_is_up(d, due[i].workload);

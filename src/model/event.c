@@ -25,6 +25,7 @@ static const char *const names[EV_TYPE_COUNT] = {
     [EV_WORKLOAD_CHANGED] = "workload_changed",
     [EV_WORKLOAD_FORGOTTEN] = "workload_forgotten",
     [EV_WORKLOAD_UNTIED] = "workload_untied",
+    [EV_GANG_CHANGED] = "gang_changed",
     [EV_ALLOCATION_GRANTED] = "allocation_granted",
     [EV_ALLOCATION_CHANGED] = "allocation_changed",
     [EV_VOLUME_SET] = "volume_set",

@@ -34,6 +34,7 @@ enum event_type {
     EV_WORKLOAD_CHANGED = 51,   /* state, cause, counters: one step of the transition table */
     EV_WORKLOAD_FORGOTTEN = 52, /* final and without allocations: left memory, stays in the store */
     EV_WORKLOAD_UNTIED = 53,    /* it goes on without its reservation, on demand */
+    EV_GANG_CHANGED = 54,       /* which members an attempt goes on without: after-image */
     EV_ALLOCATION_GRANTED = 60,
     EV_ALLOCATION_CHANGED = 61,
     EV_VOLUME_SET = 70,
@@ -142,6 +143,7 @@ struct event {
         struct device_changed device_changed;
         struct workload_record workload_submitted;
         struct workload_changed workload_changed;
+        struct gang_record gang_changed;
         struct allocation_record allocation_granted;
         struct allocation_changed allocation_changed;
         struct volume_record volume_set;

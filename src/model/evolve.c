@@ -57,6 +57,7 @@ static const struct step {
     [EV_WORKLOAD_CHANGED] = { evolve_workload_changed, false },
     [EV_WORKLOAD_FORGOTTEN] = { evolve_workload_forgotten, false },
     [EV_WORKLOAD_UNTIED] = { evolve_workload_untied, false },
+    [EV_GANG_CHANGED] = { evolve_gang_changed, true },
     [EV_ALLOCATION_GRANTED] = { evolve_allocation_granted, true },
     [EV_ALLOCATION_CHANGED] = { evolve_allocation_changed, false },
     [EV_VOLUME_SET] = { evolve_volume_set, true },

@@ -31,10 +31,14 @@ evolve_fn evolve_device_changed; /* evolve_node.c */
 evolve_fn evolve_workload_submitted, evolve_workload_changed; /* evolve_workload.c */
 evolve_fn evolve_workload_forgotten, evolve_workload_untied;
 
+evolve_fn evolve_gang_changed; /* evolve_gang.c */
+
 evolve_fn evolve_reservation_set, evolve_reservation_removed; /* evolve_reservation.c */
 
 evolve_fn evolve_allocation_granted, evolve_allocation_changed; /* evolve_allocation.c */
 
+/* The attempt is over, or another begins: nothing is missing of it. */
+void gang_drop(struct state *state, struct id workload);
 /* Takes a final workload without allocations out of memory. */
 void workload_forget(struct state *state, struct workload *workload);
 /* Takes all reservations of a project out of the state. */

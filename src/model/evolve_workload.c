@@ -87,6 +87,8 @@ static void workload_enter(struct state *state, struct workload *workload, enum 
     assert(workload_may_become(r->state, next));
     r->state = next;
     r->state_since = event->at;
+    if (next != WL_RUNNING)
+        gang_drop(state, r->id);
     if (next == WL_RUNNING)
         r->started = event->wall;
     if (workload_state_is_final(next)) {

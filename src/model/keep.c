@@ -264,6 +264,16 @@ void workload_drop(struct pool *pool, struct workload_record *r)
     nodes_drop(pool, &r->nodes);
 }
 
+void gaps_keep(struct pool *pool, struct gap_list *list)
+{
+    KEEP_ITEMS(pool, list);
+}
+
+void gaps_drop(struct pool *pool, struct gap_list *list)
+{
+    DROP_ITEMS(pool, list);
+}
+
 void reservation_keep(struct pool *pool, struct reservation_record *r)
 {
     str_keep(pool, &r->name);

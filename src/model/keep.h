@@ -51,6 +51,9 @@ void workload_keep(struct pool *pool, struct workload_record *r,
 void workload_drop(struct pool *pool, struct workload_record *r);
 /* The nodes of a workload's gang alone, which a new attempt replaces. */
 void nodes_drop(struct pool *pool, struct id_list *nodes);
+/* Of gangs that are not whole. */
+void gaps_keep(struct pool *pool, struct gap_list *list);
+void gaps_drop(struct pool *pool, struct gap_list *list);
 /* Allocations, with the devices they hold. */
 void allocation_keep(struct pool *pool, struct allocation_record *r);
 void allocation_drop(struct pool *pool, struct allocation_record *r);

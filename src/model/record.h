@@ -180,7 +180,7 @@ struct settings_record {
     int64_t start_timeout_s;        /* 300 */
     int64_t lost_after_s;           /* 120 */
     int64_t unknown_after_s;        /* 15 */
-    int64_t gang_repair_s;          /* 60; kept for old journals, nothing reads it */
+    int64_t gang_repair_s;          /* 60: what a gang short of members waits for others */
     int64_t device_reserve_mib;     /* 0 */
     int64_t backoff_base_s;         /* 60: the n-th own failure waits base * 2^n */
     int64_t backoff_max_s;          /* 3600 */
@@ -399,6 +399,31 @@ struct workload_record {
     struct exit_status exit;
     uint64_t version;
 };
+
+/* A member that an attempt goes on without: it was lost, taken away, or never started. */
+struct gap {
+    int64_t rank;
+};
+
+struct gap_list {
+    struct gap *items; /* by rank */
+    size_t count;
+};
+
+/* What is not whole of an attempt that starts or runs; whole gangs have no such record. */
+struct gang_record {
+    struct id workload;
+    struct gap_list missing;
+    struct mono short_since; /* fewer than members_min are left; 0: enough are */
+    struct mono grow_after;  /* no member joins before; 0: at any time */
+};
+
+/* With how many members it may run. */
+static inline int64_t members_least(const struct workload_record *r)
+{
+    bool is_elastic = r->members_min >= 1 && r->members_min < r->members;
+    return is_elastic ? r->members_min : r->members;
+}
 
 struct device_share {
     int64_t device; /* index on the node */

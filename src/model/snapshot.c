@@ -65,6 +65,8 @@ static void walk_work(const struct state *state, const struct walk *walk)
         for (const struct allocation *a = w->first_allocation; a != NULL; a = a->next_in_workload)
             give(walk, (struct event){ .type = EV_ALLOCATION_GRANTED, .allocation_granted = a->r });
     }
+    for (const struct gang *g = state->first_gang; g != NULL; g = g->next)
+        give(walk, (struct event){ .type = EV_GANG_CHANGED, .gang_changed = g->r });
 }
 
 void state_walk(const struct state *state, void (*emit)(void *arg, const struct event *event),

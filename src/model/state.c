@@ -50,6 +50,7 @@ void state_free(struct state *state)
     id_map_done(&state->credentials);
     mix_done(&state->mix);
     id_map_done(&state->reservations);
+    id_map_done(&state->gangs);
     pool_done(&state->pool);
     mem_free(state);
 }

@@ -105,6 +105,12 @@ struct reservation {
     struct reservation *next, *prev;
 };
 
+/* An attempt that goes on without all of its members. */
+struct gang {
+    struct gang_record r;
+    struct gang *next, *prev;
+};
+
 struct state {
     struct pool pool;
     uint64_t sequence; /* of the last event applied */
@@ -129,6 +135,7 @@ struct state {
     struct credential *first_credential, *last_credential;
     struct upload *first_upload;
     struct reservation *first_reservation, *last_reservation;
+    struct gang *first_gang, *last_gang; /* in the order in which they got gaps */
     size_t project_count, node_count, workload_count, ended_count, allocation_count;
 
     struct id_map projects; /* tenants too */
@@ -143,6 +150,7 @@ struct state {
     struct id_map images;
     struct id_map credentials;
     struct id_map reservations;
+    struct id_map gangs; /* by workload */
 };
 
 /* An empty state, before any event. Freeing it frees everything that was found in it. */
@@ -210,6 +218,10 @@ struct credential *state_credential(const struct state *state, struct id id);
 /* The tenant's own login at that registry. */
 const struct credential *state_credential_at(const struct state *state, struct id tenant,
                                              struct str registry);
+
+/* What is missing of the workload's attempt; NULL: nothing. */
+struct gang *state_gang(const struct state *state, struct id workload);
+bool gang_lacks(const struct gang_record *r, int64_t rank);
 
 struct reservation *state_reservation(const struct state *state, struct id id);
 /* The tenant's: the one of that name that has not ended, else the last that had it. */

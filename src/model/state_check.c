@@ -146,6 +146,39 @@ static bool check_reservations(const struct state *state, struct error *e)
     return true;
 }
 
+static bool check_gang(const struct state *state, const struct gang *gang, struct error *e)
+{
+    const struct workload *workload = state_workload(state, gang->r.workload);
+    FACT(e, state_gang(state, gang->r.workload) == gang, "a gang is not found by its workload");
+    FACT(e,
+         workload != NULL && (workload->r.state == WL_STARTING || workload->r.state == WL_RUNNING),
+         "members are missing of work that does not run");
+    for (size_t i = 0; i < gang->r.missing.count; i++) {
+        int64_t after = i > 0 ? gang->r.missing.items[i - 1].rank : -1;
+        int64_t rank = gang->r.missing.items[i].rank;
+        FACT(e, rank > after && rank < workload->r.members,
+             "missing members of workload %.*s are out of order", STR_ARG(workload->r.name));
+    }
+    return true;
+}
+
+static bool check_gangs(const struct state *state, struct error *e)
+{
+    const struct gang *before = NULL;
+    size_t count = 0;
+    for (const struct gang *gang = state->first_gang; gang != NULL; gang = gang->next) {
+        FACT(e, gang->prev == before, "gang %zu has a wrong link back", count);
+        if (!check_gang(state, gang, e))
+            return false;
+        before = gang;
+        count++;
+    }
+    FACT(e, state->last_gang == before, "the last gang is not the end of its list");
+    FACT(e, state->gangs.count == count, "the map of gangs has %zu entries for %zu",
+         state->gangs.count, count);
+    return true;
+}
+
 static bool check_belongings(const struct state *state, struct error *e)
 {
     return check_token_list(state, e) && check_volume_list(state, e) &&
@@ -291,7 +324,7 @@ static bool check_workloads(const struct state *state, struct error *e)
          state->ended_count, ended);
     FACT(e, state->allocation_count == held && state->allocations.count == held,
          "%zu allocations are counted and %zu are of workloads", state->allocation_count, held);
-    return check_arrays(state, e) && check_live_counts(state, e);
+    return check_gangs(state, e) && check_arrays(state, e) && check_live_counts(state, e);
 }
 
 bool state_check(const struct state *state, struct error *e)

@@ -90,7 +90,7 @@ static void try_smaller_gang(struct advising *x, int64_t class_number)
 {
     const struct workload_record *r = &x->work->workload->r;
     int64_t low = 0; /* so many start, `high` do not */
-    int64_t high = r->members;
+    int64_t high = members_least(r);
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
         bool starts = would_start(x, &r->request, middle, class_number);
@@ -100,7 +100,7 @@ static void try_smaller_gang(struct advising *x, int64_t class_number)
     if (low > 0)
         list_add(x, &x->out->changes,
                  arena_format(x->arena, "%lld members instead of %lld", (long long)low,
-                              (long long)r->members));
+                              (long long)members_least(r)));
 }
 
 static void try_fewer_devices(struct advising *x, int64_t class_number)
@@ -111,7 +111,7 @@ static void try_fewer_devices(struct advising *x, int64_t class_number)
         return;
     for (int64_t devices = request_devices(&r->request) - 1; devices > 0; devices--) {
         request.gpu_milli = devices * 1000;
-        if (!would_start(x, &request, r->members, class_number))
+        if (!would_start(x, &request, members_least(r), class_number))
             continue;
         list_add(x, &x->out->changes,
                  arena_format(x->arena, "%lld %s a member instead of %lld", (long long)devices,
@@ -130,7 +130,7 @@ static void try_fraction(struct advising *x, int64_t class_number)
         return;
     for (request.gpu_milli = r->request.gpu_milli - SHARE_MIN_MILLI;
          request.gpu_milli >= SHARE_MIN_MILLI; request.gpu_milli -= SHARE_MIN_MILLI) {
-        if (!would_start(x, &request, r->members, class_number))
+        if (!would_start(x, &request, members_least(r), class_number))
             continue;
         list_add(x, &x->out->changes,
                  arena_format(x->arena, "%s of one %s",
@@ -150,7 +150,7 @@ static void try_other_classes(struct advising *x)
             is_named |= r->request.class_numbers[i] == (int64_t)c;
         bool is_of_kind =
             (state_class(x->sched->state, (int64_t)c)->r.kind == CLASS_CPU) == is_cores;
-        if (!is_named && is_of_kind && would_start(x, &r->request, r->members, (int64_t)c))
+        if (!is_named && is_of_kind && would_start(x, &r->request, members_least(r), (int64_t)c))
             list_add(x, &x->out->changes,
                      arena_format(x->arena, "class %s, which has room", name_of(x, (int64_t)c)));
     }
@@ -204,7 +204,7 @@ static void advise_on_class(struct advising *x, int64_t class_number)
     add_others(x, class_number);
     try_shorter(x, class_number);
     try_more_quota(x, class_number);
-    if (x->work->workload->r.members > 1)
+    if (members_least(&x->work->workload->r) > 1)
         try_smaller_gang(x, class_number);
     try_fewer_devices(x, class_number);
     try_fraction(x, class_number);

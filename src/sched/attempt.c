@@ -90,6 +90,11 @@ void attempt_start_at(struct attempt *attempt, struct plan_member *members)
     move_members(attempt, members, BOOK);
     pin_volumes(attempt, members);
     use_move(attempt, attempt->is_reserved ? USE_RESERVED : USE_CHARGED, 1);
+    if (attempt->is_reserved) {
+        int64_t *used = &attempt->work->tied->used_milli;
+        touch(attempt->sched, used, sizeof(*used));
+        *used += attempt->ask.charge;
+    }
     promise_spoil(attempt->sched);
 }
 

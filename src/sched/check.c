@@ -180,6 +180,7 @@ static bool same_works(const struct sched *kept, const struct sched *built, stru
            !differs(e, "allocations being stopped", kept->stopping.count, built->stopping.count) &&
            !differs(e, "deadlines", kept->due.count, built->due.count) &&
            !differs(e, "declared ends", kept->ends.count, built->ends.count) &&
+           !differs(e, "gangs that are not whole", kept->gangs.count, built->gangs.count) &&
            !differs(e, "ended workloads", kept->forgettable.count, built->forgettable.count);
 }
 

@@ -83,11 +83,16 @@ void due_work(struct sched *sched, struct swork *work)
     }
     due_drop(sched, &work->has_due, work->due);
     bool has_limit = r->state == WL_RUNNING && r->time_limit_s != 0;
-    if (!has_limit && r->state != WL_PROVISIONING)
+    struct mono stale = gang_stale_at(sched, work);
+    if (!has_limit && r->state != WL_PROVISIONING && stale.ns == never.ns)
         return;
     int64_t within_s = has_limit ? r->time_limit_s : sched->state->settings.start_timeout_s;
     enum due_kind kind = has_limit ? DUE_TIME_LIMIT : DUE_PROVISION;
     struct mono at = mono_add_s(r->state_since, within_s);
+    if (stale.ns != never.ns && (!has_limit || mono_before(stale, at))) {
+        kind = DUE_GANG;
+        at = stale;
+    }
     work->due = (struct skip_key){ at.ns, kind, r->submitted_sequence };
     work->has_due = true;
     due_set(sched, work->due, work);
@@ -112,6 +117,7 @@ static struct due due_of(const struct skip_node *entry)
     case DUE_STOP:
         due.allocation = ((struct sallocation *)entry->item)->allocation;
         break;
+    case DUE_GANG:
     case DUE_TIME_LIMIT:
     case DUE_PROVISION:
     case DUE_FORGET:

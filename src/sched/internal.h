@@ -117,6 +117,7 @@ struct sallocation {
     struct share_list shares; /* owned */
     bool is_fixed;            /* of work that is never preempted */
     bool is_reserved;         /* of work tied to a reservation: outside of all quotas */
+    bool is_out;              /* within a step: its workload is to go on without it */
     struct id evictor;
     uint64_t order; /* sequence of the grant */
     bool has_due;
@@ -226,7 +227,7 @@ struct pick {
 
 /* Work of one project that asks for the same: when one of it cannot start, none of it can. */
 struct shape {
-    int64_t numbers[12 + REQUEST_CLASSES_MAX];
+    int64_t numbers[13 + REQUEST_CLASSES_MAX];
     struct id volumes[MOUNTS_MAX];
 };
 
@@ -243,7 +244,7 @@ struct sgroup {
     struct shape shape;
     struct sproject *project;
     struct request request;
-    int64_t members;
+    int64_t members; /* the least with which it may start */
     bool is_fixed;
     struct skip_list queue; /* its workloads, in order */
     struct skip_key key;    /* of the first of them: where it is in project->groups */
@@ -260,6 +261,12 @@ struct sgroup {
     struct skip_node *cursor;
     struct sgroup *next_advanced;
 };
+
+/* It is charged, and nothing takes it away. */
+static inline bool allocation_stays(const struct sallocation *a)
+{
+    return (a->state == AL_STARTING || a->state == AL_RUNNING) && !a->is_out;
+}
 
 enum whereabouts {
     WORK_OUT,       /* held, starting, running, stopping */
@@ -298,6 +305,13 @@ struct swork {
     bool is_active;    /* in the list of its project and class */
     bool has_due;
     bool has_end;
+};
+
+/* An attempt that goes on without some of its members: gang.c. */
+struct sgang {
+    struct swork *work;
+    const struct gang *gang;
+    uint64_t checked; /* sched.clock when it was last found that none can join; 0: not yet */
 };
 
 /* Who waits for a workload or an array. */
@@ -344,6 +358,9 @@ struct sched {
     struct skip_list due;
     struct skip_list ends;        /* what runs and declared an end, by it */
     struct skip_list forgettable; /* ended work by the end of its time in memory */
+    struct skip_list gangs;       /* that are not whole, by priority and submission */
+    struct mono grow_at;          /* when time alone lets one of them grow; 0: never */
+    struct mono grown;            /* when they last might */
 
     struct id_map reservations;
     struct sreservation *first_reservation, *last_reservation; /* in order of creation */
@@ -509,7 +526,8 @@ struct fitting {
     bool is_single_node;
     enum topology required; /* rack or block: all members within one */
     enum topology preferred;
-    bool is_impossible; /* its volumes are on different nodes */
+    const struct sdomain *within; /* the only one of `required` allowed; NULL: any */
+    bool is_impossible;           /* its volumes are on different nodes */
 };
 void fitting_init(const struct sched *sched, const struct workload *workload, int64_t class_number,
                   struct fitting *out);
@@ -631,6 +649,8 @@ bool reclaim_would_fit(const struct attempt *attempt); /* once what is being sto
 /* Whether evictions could make it fit; nothing is done. */
 bool reclaim_could(struct attempt *attempt);
 struct mono allocation_began(const struct sallocation *a);
+/* Since when it counts as running: of a gang the last member, of an elastic one the first. */
+struct mono work_began(const struct swork *work);
 /* Is it inside a guarantee, at any level? */
 bool reclaim_is_entitled(const struct attempt *attempt);
 /* Whether it may evict anything at all, whoever that is: costs little, and false is certain. */
@@ -649,6 +669,19 @@ bool reclaim_hold(struct attempt *attempt);
 bool reclaim_admits_later(struct attempt *attempt);
 /* Something on the nodes of its claim is being stopped for nobody, and may be what it waits for. */
 bool reclaim_is_pending(const struct sched *sched, const struct swork *work);
+
+/* gang.c: gangs that are not whole, or that may start so. */
+/* Its record of what is missing is new, other, or gone. */
+void gang_note(struct sched *sched, struct swork *work);
+/* When it will have been short of members for too long; INT64_MAX: it is not. */
+struct mono gang_stale_at(const struct sched *sched, const struct swork *work);
+/* A place for as many of its members as may start now, at least for the least that it needs;
+ * NULL: `is_room` says whether there is one that a promise keeps free. */
+struct plan_member *gang_place(struct attempt *attempt, bool *is_room);
+/* Gives gangs that are short what they lack, before anybody else. */
+void gang_repair(const struct attempt *step);
+/* Lets gangs grow on what nobody else may use now. */
+void gang_grow(const struct attempt *step);
 
 #include "sched/window.h"
 

@@ -31,7 +31,7 @@ void fitting_init(const struct sched *sched, const struct workload *workload, in
     const struct workload_record *r = &workload->r;
     *out = (struct fitting){ .request = r->request,
                              .class_number = class_number,
-                             .members = (size_t)r->members,
+                             .members = (size_t)members_least(r),
                              .tenant = workload->project->tenant,
                              .is_single_node =
                                  r->volumes.count > 0 || r->request.required == TOPOLOGY_NODE,
@@ -188,7 +188,8 @@ static size_t members_by_cores(const struct snode *node, const struct request *r
 
 static bool may_use(const struct fitting *fitting, const struct snode *node)
 {
-    if (!node->is_usable || fitting->is_impossible)
+    if (!node->is_usable || fitting->is_impossible ||
+        (fitting->within != NULL && domain_at(node, fitting->required) != fitting->within))
         return false;
     return id_is_none(fitting->node) || id_eq(fitting->node, node->node->r.id);
 }
@@ -311,7 +312,7 @@ bool place_fits(const struct sched *sched, const struct fitting *fitting)
 {
     if (place_is_hopeless(sched, fitting))
         return false;
-    if (fitting->members == 1 && id_is_none(fitting->node))
+    if (fitting->members == 1 && id_is_none(fitting->node) && fitting->within == NULL)
         return index_best(sched, fitting) != NULL;
     return place_count(sched, fitting) >= fitting->members;
 }
@@ -441,7 +442,7 @@ static struct snode *best_node_in(const struct sched *sched, const struct fittin
 static struct scope scope_of(const struct sched *sched, const struct fitting *fitting)
 {
     struct scope scope = { .only = only_node(sched, fitting) };
-    if (fitting->members == 1 || scope.only != NULL)
+    if ((fitting->members == 1 && fitting->within == NULL) || scope.only != NULL)
         return scope;
     scope.required = fitting->required;
     scope.preferred = fitting->preferred;

@@ -90,6 +90,7 @@ struct moment {
     struct swork *work;
     const struct sallocation *allocation;
     const struct plan_member *members;
+    size_t count; /* of members */
 };
 
 struct outlook {
@@ -139,6 +140,17 @@ static bool is_started(const struct plan *plan, const struct swork *work)
     return false;
 }
 
+/* Members that are told to stop, and whose workload goes on. */
+static void add_shrinking(struct outlook *outlook, const struct swork *work)
+{
+    struct mono gone = mono_add_s(outlook->attempt->now, work->workload->r.grace_s);
+    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
+        if (a->is_out)
+            add_extra(outlook,
+                      (struct moment){ .at_ns = gone.ns, .kind = MOMENT_STOPPED, .allocation = a });
+    }
+}
+
 /* What this step has decided so far. */
 static void add_plan(struct outlook *outlook)
 {
@@ -147,10 +159,18 @@ static void add_plan(struct outlook *outlook)
     for (size_t i = 0; i < attempt->plan->count; i++) {
         const struct plan_entry *entry = &attempt->plan->entries[i];
         const struct workload_record *r = &entry->workload->r;
-        struct moment moment = { .work = swork_of(sched, r->id), .members = entry->members };
+        struct moment moment = { .work = swork_of(sched, r->id),
+                                 .members = entry->members,
+                                 .count = entry->member_count };
         if (entry->action == PLAN_START) {
             moment.kind = MOMENT_STARTED;
             moment.at_ns = promise_end_of(sched, entry->workload, attempt->now).ns;
+        } else if (entry->action == PLAN_GROW) {
+            moment.kind = MOMENT_STARTED;
+            moment.at_ns = moment.work->has_end ? moment.work->end.ns : never.ns;
+        } else if (entry->action == PLAN_SHRINK) {
+            add_shrinking(outlook, moment.work);
+            continue;
         } else if (entry->action == PLAN_EVICT) {
             moment.kind = MOMENT_EVICTED;
             moment.at_ns = mono_add_s(attempt->now, r->grace_s).ns;
@@ -171,7 +191,8 @@ static void add_claim(struct outlook *outlook, struct swork *work,
                            .at_ns = promise_end_of(attempt->sched, work->workload, attempt->now).ns,
                            .kind = MOMENT_CLAIMED,
                            .work = work,
-                           .members = members });
+                           .members = members,
+                           .count = (size_t)members_least(&work->workload->r) });
 }
 
 static void add_claims(struct outlook *outlook)
@@ -193,12 +214,7 @@ static void add_claims(struct outlook *outlook)
 
 static void add_protection(struct outlook *outlook, const struct swork *work, int64_t protect_s)
 {
-    struct mono since = { 0 };
-    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
-        struct mono began = allocation_began(a);
-        since = mono_before(since, began) ? began : since;
-    }
-    struct mono until = mono_add_s(since, protect_s);
+    struct mono until = mono_add_s(work_began(work), protect_s);
     if (mono_before(outlook->attempt->now, until))
         add_extra(outlook, (struct moment){ .at_ns = until.ns, .kind = MOMENT_UNPROTECTED });
 }
@@ -296,8 +312,8 @@ static void end_work(struct sched *sched, struct swork *work, bool was_leaving)
     if (work->is_leaving != was_leaving)
         return;
     for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
-        if (!allocation_is_charged(a->state))
-            continue;
+        if (!allocation_stays(a))
+            continue; /* gone by itself, and counted as such */
         unbook_allocation(sched, a);
         if (!was_leaving)
             use_add(sched, a->project, a->class_number, USE_LEAVING, a->charge_milli);
@@ -308,13 +324,19 @@ static void end_work(struct sched *sched, struct swork *work, bool was_leaving)
 
 enum way { COMES, GOES };
 
-static void move_members(struct sched *sched, const struct swork *work,
-                         const struct plan_member *members, enum use_kind kind, enum way way)
+/* Where some of its members are, or will be. */
+struct places {
+    const struct plan_member *members;
+    size_t count;
+};
+
+static void move_members(struct sched *sched, const struct swork *work, struct places places,
+                         enum use_kind kind, enum way way)
 {
     int64_t sign = way == COMES ? 1 : -1;
     bool is_fixed = work->workload->r.preemptible == PREEMPTIBLE_NEVER;
-    for (int64_t i = 0; i < work->workload->r.members; i++) {
-        const struct plan_member *member = &members[i];
+    for (size_t i = 0; i < places.count; i++) {
+        const struct plan_member *member = &places.members[i];
         const struct booking booking = { snode_of(sched, member->node), &member->shares,
                                          member->cpu_milli, member->memory_mib,
                                          work->project->project->tenant };
@@ -331,6 +353,7 @@ static void move_members(struct sched *sched, const struct swork *work,
 
 static void apply(struct sched *sched, const struct moment *moment)
 {
+    const struct places places = { moment->members, moment->count };
     switch (moment->kind) {
     case MOMENT_ENDS:
         end_work(sched, moment->work, false);
@@ -342,10 +365,10 @@ static void apply(struct sched *sched, const struct moment *moment)
         end_work(sched, moment->work, true);
         break;
     case MOMENT_STARTED:
-        move_members(sched, moment->work, moment->members, USE_CHARGED, GOES);
+        move_members(sched, moment->work, places, USE_CHARGED, GOES);
         break;
     case MOMENT_CLAIMED:
-        move_members(sched, moment->work, moment->members, USE_CLAIMED, GOES);
+        move_members(sched, moment->work, places, USE_CLAIMED, GOES);
         break;
     case MOMENT_UNPROTECTED:
         break;
@@ -443,8 +466,9 @@ static void outlook_go_beyond(struct outlook *outlook, struct mono from)
         unbook_allocation(sched, n->item);
     for (const struct snode *node = sched->first_node; node != NULL; node = node->next) {
         for (const struct sallocation *a = node->allocations; a != NULL; a = a->next_on_node) {
-            if (allocation_is_charged(a->state) && a->state != AL_STOPPING &&
-                mono_before(a->allocation->r.granted, from))
+            if (a->is_out)
+                unbook_allocation(sched, a);
+            else if (allocation_stays(a) && mono_before(a->allocation->r.granted, from))
                 end_work(sched, a->work, false);
         }
     }
@@ -632,6 +656,13 @@ static bool is_in_its_way(const struct attempt *attempt, const struct plan_membe
     return false;
 }
 
+/* Members that join what runs are in no queue: they wait for everybody. */
+static bool is_ahead(const struct attempt *attempt, const struct swork *of, int64_t class_number)
+{
+    return attempt->work->group != NULL &&
+           order_is_ahead(attempt->sched, attempt->work, of, class_number);
+}
+
 /* Whether that promise says anything about this start. */
 static bool binds(const struct attempt *attempt, const struct plan_member *members,
                   int64_t class_number)
@@ -640,7 +671,7 @@ static bool binds(const struct attempt *attempt, const struct plan_member *membe
     const struct spromise *promise = &sched->classes[class_number].promise;
     if (promise->work == NULL || promise->work == attempt->work || promise->work->is_booked ||
         !is_in_its_way(attempt, members, class_number) ||
-        order_is_ahead(sched, attempt->work, promise->work, class_number))
+        is_ahead(attempt, promise->work, class_number))
         return false;
     refresh(attempt, class_number);
     if (promise->work == NULL)
@@ -663,7 +694,8 @@ static bool is_kept(const struct attempt *attempt, const struct plan_member *mem
     struct attempt first = attempt_for(attempt, promise->work, class_number);
     struct outlook outlook;
     outlook_init(&outlook, &first);
-    move_members(sched, attempt->work, members, USE_CHARGED, COMES);
+    const struct places places = { members, attempt->fitting.members };
+    move_members(sched, attempt->work, places, USE_CHARGED, COMES);
     outlook_go_to_promise(&outlook, promise);
     bool fits = fits_then(&first, promise->is_starving ? first.now : promise->at);
     outlook_done(&outlook);
@@ -716,7 +748,8 @@ struct plan_member *promise_place(struct attempt *attempt, bool *is_room)
     if (kept == NULL)
         return NULL;
     size_t mark = shadow_mark(sched);
-    move_members(sched, promise->work, kept, USE_CLAIMED, COMES);
+    const struct places places = { kept, (size_t)members_least(&promise->work->workload->r) };
+    move_members(sched, promise->work, places, USE_CLAIMED, COMES);
     members = place_all(sched, &attempt->fitting, attempt->arena);
     shadow_rollback(sched, mark);
     return members != NULL && promise_allows(attempt, members) ? members : NULL;

@@ -18,7 +18,7 @@ struct swork *swork_of(const struct sched *sched, struct id workload)
 int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_t class_number)
 {
     const struct workload_record *r = &work->workload->r;
-    return r->members * request_charge(sched->state, &r->request, class_number);
+    return members_least(r) * request_charge(sched->state, &r->request, class_number);
 }
 
 /* ---- groups -------------------------------------------------------------------------------- */
@@ -29,9 +29,9 @@ static struct shape shape_of(const struct workload_record *r)
     struct shape shape;
     memset(&shape, 0, sizeof(shape));
     const int64_t numbers[] = {
-        q->gpu_milli,  q->gpu_memory_mib,       q->devices, q->share_milli, q->cpu_milli,
-        q->memory_mib, (int64_t)q->class_count, r->members, r->preemptible, q->required,
-        q->preferred,  r->time_limit_s
+        q->gpu_milli,  q->gpu_memory_mib,       q->devices,      q->share_milli, q->cpu_milli,
+        q->memory_mib, (int64_t)q->class_count, r->members,      r->preemptible, q->required,
+        q->preferred,  r->time_limit_s,         members_least(r)
     };
     static_assert(COUNT_OF(numbers) + REQUEST_CLASSES_MAX == COUNT_OF(shape.numbers),
                   "a shape has all amounts and all classes");
@@ -85,7 +85,7 @@ static struct sgroup *group_for(struct sched *sched, struct swork *work)
     group->shape = shape;
     group->project = project;
     group->request = r->request;
-    group->members = r->members;
+    group->members = members_least(r);
     group->is_fixed = r->preemptible == PREEMPTIBLE_NEVER;
     str_map_put(&project->shapes, shape_key(&group->shape), group);
     group_add_waits(sched, group);
@@ -390,7 +390,7 @@ void queue_claim(struct sched *sched, struct swork *work, struct mono since)
 
 static void claim_drop(struct sched *sched, struct swork *work)
 {
-    size_t count = work->claim != NULL ? (size_t)work->workload->r.members : 0;
+    size_t count = work->claim != NULL ? (size_t)members_least(&work->workload->r) : 0;
     for (size_t i = 0; i < count; i++) {
         struct share_list *shares = &work->claim[i].shares;
         pool_free(&sched->pool, shares->items, shares->count * sizeof(*shares->items));
@@ -401,7 +401,7 @@ static void claim_drop(struct sched *sched, struct swork *work)
 
 void queue_claim_place(struct sched *sched, struct swork *work, const struct plan_member *members)
 {
-    size_t count = (size_t)work->workload->r.members;
+    size_t count = (size_t)members_least(&work->workload->r);
     claim_drop(sched, work);
     work->claim = pool_dup(&sched->pool, members, count * sizeof(*members));
     for (size_t i = 0; i < count; i++) {
@@ -416,7 +416,7 @@ void queue_claims_leave_node(struct sched *sched, const struct node *node)
     for (const struct skip_node *n = skip_first(&sched->claimants); n != NULL; n = skip_next(n)) {
         struct swork *work = n->item;
         bool is_on_it = false;
-        for (int64_t i = 0; i < work->workload->r.members && work->claim != NULL; i++)
+        for (int64_t i = 0; i < members_least(&work->workload->r) && work->claim != NULL; i++)
             is_on_it |= work->claim[i].node == node;
         if (is_on_it)
             claim_drop(sched, work);

@@ -26,8 +26,14 @@
 
 #include "sched/internal.h"
 
+/* A workload, or one member of an elastic gang that has more than it needs. */
+struct victim {
+    struct swork *work;         /* NULL: it is spared after all */
+    struct sallocation *member; /* NULL: all of the workload that is not taken out by itself */
+};
+
 struct victims {
-    struct swork **items; /* in the arena */
+    struct victim *items; /* in the arena */
     size_t count;
 };
 
@@ -87,8 +93,13 @@ static int64_t charge_of(const struct swork *work)
 {
     int64_t charge = 0;
     for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work)
-        charge += allocation_is_charged(a->state) ? a->charge_milli : 0;
+        charge += allocation_stays(a) ? a->charge_milli : 0;
     return charge;
+}
+
+static int64_t charge_of_victim(const struct victim *victim)
+{
+    return victim->member != NULL ? victim->member->charge_milli : charge_of(victim->work);
 }
 
 /* Work that does not lie within its project's quota as a whole: counted by priority and age, the
@@ -110,11 +121,12 @@ static bool is_beyond_quota(const struct swork *victim)
 /* Its side has more than its own before it goes. Nothing from there down ends below its quota,
  * unless nobody else is left and the work is beyond its project's quota: as a whole it was never
  * guaranteed. */
-static bool victim_is_outside(const struct attempt *attempt, const struct swork *victim,
+static bool victim_is_outside(const struct attempt *attempt, const struct victim *who,
                               const struct sproject *common)
 {
+    const struct swork *victim = who->work;
     int64_t class_number = victim->active_class;
-    int64_t charge = charge_of(victim);
+    int64_t charge = charge_of_victim(who);
     const struct suse *own = &victim->project->uses[class_number];
     bool may_end_below = attempt->takes_straddlers && is_beyond_quota(victim);
     if (own_staying(own) - charge < own->own_quota && !may_end_below)
@@ -142,17 +154,29 @@ static int64_t protected_s(const struct attempt *attempt, const struct sproject 
     return side.total <= side.quota ? settings->min_runtime_in_quota_s : settings->min_runtime_s;
 }
 
+struct mono work_began(const struct swork *work)
+{
+    const struct workload_record *r = &work->workload->r;
+    bool is_elastic = members_least(r) < r->members;
+    struct mono since = { 0 };
+    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
+        struct mono began = allocation_began(a);
+        bool is_later = mono_before(since, began);
+        if (since.ns == 0 || (is_elastic ? allocation_stays(a) && !is_later : is_later))
+            since = began;
+    }
+    return since;
+}
+
 /* `common` NULL: within one project. */
-static bool is_protected(struct attempt *attempt, const struct swork *victim,
+static bool is_protected(struct attempt *attempt, const struct victim *victim,
                          const struct sproject *common)
 {
     int64_t protect_s = protected_s(attempt, common);
     struct mono since = { 0 };
-    for (const struct sallocation *a = victim->first; a != NULL && protect_s > 0;
-         a = a->next_of_work) {
-        struct mono began = allocation_began(a);
-        since = mono_before(since, began) ? began : since;
-    }
+    if (protect_s > 0)
+        since =
+            victim->member != NULL ? allocation_began(victim->member) : work_began(victim->work);
     struct mono until = mono_add_s(since, protect_s);
     if (protect_s == 0 || !mono_before(attempt->now, until))
         return false;
@@ -166,16 +190,17 @@ static bool is_less_urgent(const struct attempt *attempt, const struct swork *vi
     return victim->workload->r.priority < attempt->work->workload->r.priority;
 }
 
-static bool may_evict(struct attempt *attempt, const struct swork *victim)
+static bool may_evict(struct attempt *attempt, const struct victim *who)
 {
+    const struct swork *victim = who->work;
     bool is_own = victim->project == attempt->ask.project;
     if (victim->is_leaving || is_own != (attempt->way == EVICT_LESS_URGENT))
         return false;
     if (is_own)
-        return is_less_urgent(attempt, victim) && !is_protected(attempt, victim, NULL);
+        return is_less_urgent(attempt, victim) && !is_protected(attempt, who, NULL);
     const struct sproject *common = common_ancestor(attempt->ask.project, victim->project);
-    return claimant_is_inside(attempt, common) && victim_is_outside(attempt, victim, common) &&
-           !is_protected(attempt, victim, common);
+    return claimant_is_inside(attempt, common) && victim_is_outside(attempt, who, common) &&
+           !is_protected(attempt, who, common);
 }
 
 /* ---- taking out and putting back ----------------------------------------------------------- */
@@ -195,19 +220,31 @@ static void move_booking(struct sched *sched, const struct sallocation *a, enum 
 static void move_bookings(struct sched *sched, const struct swork *victim, enum way way)
 {
     for (const struct sallocation *a = victim->first; a != NULL; a = a->next_of_work) {
-        if (allocation_is_charged(a->state))
+        if (allocation_stays(a))
             move_booking(sched, a, way);
     }
 }
 
-static void move_victim(struct sched *sched, struct swork *victim, enum way way)
+static void set_out(struct sched *sched, struct sallocation *member, bool is_out)
 {
-    int64_t charge = charge_of(victim);
-    move_bookings(sched, victim, way);
-    use_add(sched, victim->project, victim->active_class, USE_LEAVING,
+    touch(sched, member, sizeof(*member));
+    member->is_out = is_out;
+}
+
+static void move_victim(struct sched *sched, const struct victim *victim, enum way way)
+{
+    struct swork *work = victim->work;
+    int64_t charge = charge_of_victim(victim);
+    use_add(sched, work->project, work->active_class, USE_LEAVING,
             way == TAKE_OUT ? charge : -charge);
-    touch(sched, victim, sizeof(*victim));
-    victim->is_leaving = way == TAKE_OUT;
+    if (victim->member != NULL) {
+        move_booking(sched, victim->member, way);
+        set_out(sched, victim->member, way == TAKE_OUT);
+        return;
+    }
+    move_bookings(sched, work, way);
+    touch(sched, work, sizeof(*work));
+    work->is_leaving = way == TAKE_OUT;
 }
 
 /* What is being stopped anyway, for this claimant or for nobody. */
@@ -227,7 +264,7 @@ static void move_stopping(const struct attempt *attempt, enum way way)
 
 static void victims_reserve(const struct attempt *attempt, struct victims *victims, size_t more)
 {
-    struct swork **items = arena_new(attempt->arena, victims->count + more, sizeof(*items));
+    struct victim *items = arena_new(attempt->arena, victims->count + more, sizeof(*items));
     if (victims->count > 0)
         memcpy(items, victims->items, victims->count * sizeof(*items));
     victims->items = items;
@@ -242,11 +279,12 @@ bool reclaim_would_fit(const struct attempt *attempt)
 /* Whom to spare least: the least urgent; of these, those beyond their share, then who loses least
  * work, then the youngest. */
 struct candidate {
-    struct swork *work;
+    struct victim who;
     int64_t priority;
     bool is_over_share;
     int64_t lost; /* thousandths of a device times nanoseconds, scaled down */
     uint64_t submitted_sequence;
+    int64_t rank; /* of a member alone; -1: of all of it, which comes after its members */
 };
 
 struct candidates {
@@ -254,15 +292,17 @@ struct candidates {
     size_t count, capacity;
 };
 
-static struct candidate candidate_of(const struct attempt *attempt, struct swork *work)
+static struct candidate candidate_of(const struct attempt *attempt, struct victim who)
 {
+    const struct swork *work = who.work;
     const struct suse *use = &work->project->uses[work->active_class];
-    struct candidate out = { .work = work,
+    struct candidate out = { .who = who,
                              .priority = work->workload->r.priority,
                              .is_over_share = use->charged > use->fair,
-                             .submitted_sequence = work->workload->r.submitted_sequence };
+                             .submitted_sequence = work->workload->r.submitted_sequence,
+                             .rank = who.member != NULL ? who.member->allocation->r.rank : -1 };
     for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
-        if (allocation_is_charged(a->state))
+        if (allocation_stays(a) && (who.member == NULL || who.member == a))
             out.lost += (attempt->now.ns - allocation_began(a).ns) / NS_PER_MS * a->charge_milli;
     }
     return out;
@@ -278,7 +318,9 @@ static int compare_candidates(const void *left, const void *right)
         return a->is_over_share ? -1 : 1;
     if (a->lost != b->lost)
         return a->lost < b->lost ? -1 : 1;
-    return a->submitted_sequence > b->submitted_sequence ? -1 : 1;
+    if (a->submitted_sequence != b->submitted_sequence)
+        return a->submitted_sequence > b->submitted_sequence ? -1 : 1;
+    return a->rank > b->rank ? -1 : 1;
 }
 
 /* ---- where borrowed work is ---------------------------------------------------------------- */
@@ -315,21 +357,71 @@ struct sproject *reclaim_next_borrower(const struct attempt *attempt, struct spr
     }
 }
 
+static void candidates_reserve(const struct attempt *attempt, struct candidates *list, size_t more)
+{
+    if (list->count + more <= list->capacity)
+        return;
+    list->capacity = 2 * (list->count + more);
+    struct candidate *items = arena_new(attempt->arena, list->capacity, sizeof(*items));
+    if (list->count > 0)
+        memcpy(items, list->items, list->count * sizeof(*items));
+    list->items = items;
+}
+
+static bool collect(struct attempt *attempt, struct victim who, struct candidates *out)
+{
+    bool may = may_evict(attempt, &who);
+    candidates_reserve(attempt, out, 1);
+    if (may)
+        out->items[out->count++] = candidate_of(attempt, who);
+    return may;
+}
+
+/* How many members it has beyond those that it needs. */
+static int64_t surplus_of(const struct swork *work)
+{
+    const struct workload_record *r = &work->workload->r;
+    int64_t count = -members_least(r);
+    if (count == -r->members)
+        return 0;
+    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work)
+        count += allocation_stays(a);
+    return MAX_OF(count, INT64_C(0));
+}
+
+/* Of those that stay, the one with the highest rank below that. */
+static struct sallocation *last_below(const struct swork *work, int64_t rank)
+{
+    struct sallocation *best = NULL;
+    for (struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
+        int64_t its = a->allocation->r.rank;
+        if (allocation_stays(a) && its < rank && (best == NULL || its > best->allocation->r.rank))
+            best = a;
+    }
+    return best;
+}
+
+/* What is surplus of an elastic gang may go by itself: the members with the highest ranks. */
+static void collect_members(struct attempt *attempt, struct swork *work, struct candidates *out)
+{
+    int64_t left = surplus_of(work);
+    struct sallocation *member = left > 0 ? last_below(work, INT64_MAX) : NULL;
+    for (; left > 0 && member != NULL; left--) {
+        (void)collect(attempt, (struct victim){ work, member }, out);
+        member = last_below(work, member->allocation->r.rank);
+    }
+}
+
 static void collect_from(struct attempt *attempt, const struct sproject *project,
                          int64_t class_number, struct candidates *out)
 {
     const struct skip_list *active = &project->active[class_number];
-    if (out->count + active->count > out->capacity) {
-        out->capacity = 2 * (out->count + active->count);
-        struct candidate *items = arena_new(attempt->arena, out->capacity, sizeof(*items));
-        if (out->count > 0)
-            memcpy(items, out->items, out->count * sizeof(*items));
-        out->items = items;
-    }
+    candidates_reserve(attempt, out, active->count);
     for (const struct skip_node *n = skip_first(active); n != NULL; n = skip_next(n)) {
-        if (may_evict(attempt, n->item))
-            out->items[out->count++] = candidate_of(attempt, n->item);
-        else if (attempt->way == EVICT_LESS_URGENT && !is_less_urgent(attempt, n->item))
+        struct swork *work = n->item;
+        collect_members(attempt, work, out);
+        if (!collect(attempt, (struct victim){ work, NULL }, out) &&
+            attempt->way == EVICT_LESS_URGENT && !is_less_urgent(attempt, work))
             return; /* the list begins with the least urgent */
     }
 }
@@ -350,10 +442,10 @@ static bool gather(struct attempt *attempt, int64_t class_number, struct victims
     qsort(candidates.items, candidates.count, sizeof(*candidates.items), compare_candidates);
     victims_reserve(attempt, victims, candidates.count);
     for (size_t i = 0; i < candidates.count; i++) {
-        struct swork *victim = candidates.items[i].work;
-        if (!may_evict(attempt, victim))
+        const struct victim victim = candidates.items[i].who;
+        if (!may_evict(attempt, &victim))
             continue;
-        move_victim(attempt->sched, victim, TAKE_OUT);
+        move_victim(attempt->sched, &victim, TAKE_OUT);
         victims->items[victims->count++] = victim;
         if (reclaim_would_fit(attempt))
             return true;
@@ -385,9 +477,9 @@ struct partings {
     size_t at[PATH_MAX_DEPTH + 1];
 };
 
-static size_t parting_of(const struct attempt *attempt, const struct swork *victim)
+static size_t parting_of(const struct attempt *attempt, const struct victim *victim)
 {
-    return common_ancestor(attempt->ask.project, victim->project)->depth;
+    return common_ancestor(attempt->ask.project, victim->work->project)->depth;
 }
 
 /* Who is spared counts again on the claimant's side: that still has to be inside for all the
@@ -409,15 +501,17 @@ static void prune(struct attempt *attempt, struct victims *victims)
     struct sched *sched = attempt->sched;
     struct partings partings = { 0 };
     for (size_t i = 0; i < victims->count; i++)
-        partings.at[parting_of(attempt, victims->items[i])]++;
+        partings.at[parting_of(attempt, &victims->items[i])]++;
     for (size_t left = victims->count; left > 0; left--) {
         size_t i = left - 1;
-        struct swork *victim = victims->items[i];
+        struct victim *victim = &victims->items[i];
+        if (victim->member != NULL && victim->work->is_leaving)
+            continue; /* all of it goes */
         size_t depth = parting_of(attempt, victim);
         move_victim(sched, victim, PUT_BACK);
         partings.at[depth]--;
         if (reclaim_would_fit(attempt) && is_still_inside(attempt, &partings)) {
-            victims->items[i] = NULL;
+            victim->work = NULL;
             continue;
         }
         move_victim(sched, victim, TAKE_OUT);
@@ -472,12 +566,13 @@ static struct branch *branches_at(const struct attempt *attempt, const struct vi
     struct branch *branches = arena_new(attempt->arena, victims->count, sizeof(*branches));
     *count = 0;
     for (size_t i = 0; i < victims->count; i++) {
-        const struct swork *victim = victims->items[i];
+        const struct victim *who = &victims->items[i];
+        const struct swork *victim = who->work;
         if (victim == NULL || victim->active_class != ask->class_number ||
             common_ancestor(ask->project, victim->project) != common)
             continue;
         struct branch branch = branch_of(victim->project, common);
-        *taken_of(&branch) += charge_of(victim);
+        *taken_of(&branch) += charge_of_victim(who);
         branches[(*count)++] = branch;
     }
     return branches;
@@ -528,19 +623,54 @@ static enum cause evict_cause(const struct attempt *attempt, const struct swork 
     return side.total <= side.quota ? CAUSE_RECLAIMED_FOR_QUOTA : CAUSE_RECLAIMED_FOR_SHARE;
 }
 
+static struct plan_entry *evict_entry(struct attempt *attempt, const struct swork *victim,
+                                      enum plan_action action)
+{
+    struct plan_entry *entry = plan_add(attempt->plan, attempt->arena);
+    *entry = (struct plan_entry){ .action = action,
+                                  .workload = victim->workload,
+                                  .cause = evict_cause(attempt, victim),
+                                  .for_whom = attempt->work->workload };
+    return entry;
+}
+
+/* They hold their devices until they are gone. */
+static void evict_whole(struct attempt *attempt, struct swork *victim)
+{
+    for (struct sallocation *a = victim->first; a != NULL; a = a->next_of_work) {
+        if (a->is_out)
+            set_out(attempt->sched, a, false);
+    }
+    move_bookings(attempt->sched, victim, PUT_BACK);
+    (void)evict_entry(attempt, victim, PLAN_EVICT);
+}
+
+/* All members that are taken out of the gang, which stand among the victims from here on. */
+static void evict_members(struct attempt *attempt, struct victim *victims, size_t count)
+{
+    struct swork *work = victims->work;
+    struct gap_list ranks = { arena_new(attempt->arena, count, sizeof(*ranks.items)), 0 };
+    for (size_t i = 0; i < count; i++) {
+        if (victims[i].work != work)
+            continue;
+        move_booking(attempt->sched, victims[i].member, PUT_BACK);
+        ranks.items[ranks.count++].rank = victims[i].member->allocation->r.rank;
+        victims[i].work = NULL;
+    }
+    evict_entry(attempt, work, PLAN_SHRINK)->ranks = ranks;
+}
+
 static void evict(struct attempt *attempt, const struct victims *victims)
 {
     for (size_t i = 0; i < victims->count; i++) {
-        struct swork *victim = victims->items[i];
-        if (victim == NULL)
-            continue;
-        /* It holds its devices until it is gone. */
-        move_bookings(attempt->sched, victim, PUT_BACK);
-        struct plan_entry *entry = plan_add(attempt->plan, attempt->arena);
-        *entry = (struct plan_entry){ .action = PLAN_EVICT,
-                                      .workload = victim->workload,
-                                      .cause = evict_cause(attempt, victim),
-                                      .for_whom = attempt->work->workload };
+        struct victim *victim = &victims->items[i];
+        if (victim->work != NULL && victim->member == NULL)
+            evict_whole(attempt, victim->work);
+    }
+    for (size_t i = 0; i < victims->count; i++) {
+        struct victim *victim = &victims->items[i];
+        if (victim->work != NULL && victim->member != NULL && !victim->work->is_leaving)
+            evict_members(attempt, victim, victims->count - i);
     }
 }
 
@@ -701,7 +831,7 @@ bool reclaim_admits_later(struct attempt *attempt)
 
 bool reclaim_is_pending(const struct sched *sched, const struct swork *work)
 {
-    size_t members = work->claim != NULL ? (size_t)work->workload->r.members : 0;
+    size_t members = work->claim != NULL ? (size_t)members_least(&work->workload->r) : 0;
     for (const struct skip_node *n = skip_first(&sched->stopping); n != NULL; n = skip_next(n)) {
         const struct sallocation *a = n->item;
         for (size_t i = 0; i < members && id_is_none(a->evictor) && !window_is_for(a); i++)

@@ -22,6 +22,8 @@ static void sched_fill(struct sched *sched)
         for (struct allocation *a = n->first_allocation; a != NULL; a = a->next_on_node)
             allocation_add(sched, a);
     }
+    for (const struct gang *g = state->first_gang; g != NULL; g = g->next)
+        gang_note(sched, swork_of(sched, g->r.workload));
     for (struct workload *w = state->first_workload; w != NULL; w = w->next)
         due_work(sched, swork_of(sched, w->r.id));
 }
@@ -116,6 +118,15 @@ static void note_workload(struct sched *sched, struct id id)
     due_drop(sched, &work->has_due, work->due);
     queue_change_work(sched, work);
     work_refresh(sched, work);
+    gang_note(sched, work);
+    due_work(sched, work);
+}
+
+static void note_gang(struct sched *sched, struct id id)
+{
+    struct swork *work = swork_of(sched, id);
+    due_drop(sched, &work->has_due, work->due);
+    gang_note(sched, work);
     due_work(sched, work);
 }
 
@@ -187,6 +198,9 @@ void sched_note(struct sched *sched, const struct event *event)
         break;
     case EV_WORKLOAD_CHANGED:
         note_workload(sched, event->workload_changed.workload);
+        break;
+    case EV_GANG_CHANGED:
+        note_gang(sched, event->gang_changed.workload);
         break;
     case EV_WORKLOAD_FORGOTTEN:
         queue_forget_work(sched, event->removed.id);

@@ -5,8 +5,9 @@
  * Indices belong to struct sched: derived data, rebuildable from the state at any moment.
  * Here: by priority and submission inside a project; projects within their fair share first, then
  * within their quota, then by priority and by how much of their share they use; nodes by the
- * setting `placement`. Work is evicted whole: borrowed work for work inside a quota (or a share,
- * `reclaim_to`), and less urgent work of the same project for more urgent one.
+ * setting `placement`. Work is evicted whole, elastic gangs down to members_min first: borrowed
+ * work for work inside a quota (or a share, `reclaim_to`), and less urgent work of the same project
+ * for more urgent one.
  */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
@@ -24,9 +25,11 @@ DEFINE_CLEANUP(sched, struct sched *, sched_free)
 void sched_note(struct sched *sched, const struct event *event);
 
 enum plan_action {
-    PLAN_START, /* grant these members to these nodes */
-    PLAN_EVICT, /* stop this workload for another; it goes back to the queue */
-    PLAN_END,   /* what it was to run after ended otherwise: it never starts */
+    PLAN_START,  /* grant these members to these nodes */
+    PLAN_EVICT,  /* stop this workload for another; it goes back to the queue */
+    PLAN_GROW,   /* grant these further members to its running attempt */
+    PLAN_SHRINK, /* stop these members of it for another workload; it goes on without them */
+    PLAN_END,    /* what it was to run after ended otherwise: it never starts */
 };
 
 struct plan_member {
@@ -41,11 +44,12 @@ struct plan_member {
 struct plan_entry {
     enum plan_action action;
     struct workload *workload;
-    struct plan_member *members; /* PLAN_START: workload->r.members of them, by rank */
+    struct plan_member *members; /* PLAN_START: at least members_min, by rank; PLAN_GROW */
     size_t member_count;
+    struct gap_list ranks;     /* PLAN_GROW: one a member; PLAN_SHRINK: which it loses */
     bool is_borrowed;          /* PLAN_START: takes the project above its quota */
-    enum cause cause;          /* PLAN_EVICT, PLAN_END */
-    struct workload *for_whom; /* PLAN_EVICT: who needs the room; NULL: a reservation does */
+    enum cause cause;          /* PLAN_EVICT, PLAN_SHRINK, PLAN_END */
+    struct workload *for_whom; /* who needs the room; NULL: a reservation does */
 };
 
 /* All-zero is an empty plan; entries live in the arena given to sched_step. */
@@ -163,6 +167,7 @@ bool sched_is_awaited(const struct sched *sched, const struct workload *workload
 enum due_kind {
     DUE_START,       /* granted, and not running for too long */
     DUE_STOP,        /* not gone after grace and kill, or its devices not clean */
+    DUE_GANG,        /* short of members for too long */
     DUE_TIME_LIMIT,  /* ran as long as it may */
     DUE_DRAIN,       /* the node should be empty by now */
     DUE_PROVISION,   /* the site has made no capacity for it */
@@ -172,7 +177,7 @@ enum due_kind {
 struct due {
     enum due_kind kind;
     struct allocation *allocation;   /* DUE_START, DUE_STOP */
-    struct workload *workload;       /* DUE_TIME_LIMIT, DUE_PROVISION, DUE_FORGET */
+    struct workload *workload;       /* of all others */
     struct node *node;               /* DUE_DRAIN */
     struct reservation *reservation; /* DUE_RESERVATION */
 };

@@ -374,9 +374,7 @@ static enum verdict try_start(struct pass *pass, struct sgroup *group, struct sw
             continue;
         }
         bool is_room = false;
-        window_let_in(&attempt);
-        struct plan_member *members = promise_place(&attempt, &is_room);
-        window_let_out(&attempt);
+        struct plan_member *members = gang_place(&attempt, &is_room);
         if (members != NULL) {
             attempt_start_at(&attempt, members);
             return VERDICT_STARTED;
@@ -519,7 +517,7 @@ static void take_turn(struct pass *pass)
 
 static bool is_place_usable(const struct sched *sched, const struct swork *work)
 {
-    for (int64_t i = 0; i < work->workload->r.members; i++) {
+    for (int64_t i = 0; i < members_least(&work->workload->r); i++) {
         const struct plan_member *member = &work->claim[i];
         struct snode *node = snode_of(sched, member->node);
         if (!node->is_usable)
@@ -725,7 +723,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     const struct attempt attempt = attempt_of(&pass);
     window_serve(&attempt);
     serve_claims(&pass);
-
+    gang_repair(&attempt);
     begin_pass(&pass);
     uint64_t clock = sched->clock;
     while (sched->root.candidate != NULL && pass.budget > 0) {
@@ -733,8 +731,10 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
         pass.budget--;
     }
     bool is_cut = sched->root.candidate != NULL;
-    if (!is_cut && plan->count == count_before)
+    if (!is_cut && plan->count == count_before) {
         refresh_promises(&pass);
+        gang_grow(&attempt);
+    }
     if (!is_cut)
         end_pass(&pass, clock);
     shadow_end(sched);
@@ -756,6 +756,8 @@ struct mono sched_wake_at(const struct sched *sched)
         at.ns = first->key.major;
     if (sched->retry_at.ns != 0 && mono_before(sched->retry_at, at))
         at = sched->retry_at;
+    if (sched->grow_at.ns != 0 && mono_before(sched->grow_at, at))
+        at = sched->grow_at;
     if (sched->window_at.ns != 0 && mono_before(sched->window_at, at))
         at = sched->window_at;
     return at;

@@ -130,7 +130,7 @@ static void evict(const struct attempt *step, struct swork *victim, struct workl
                                   .for_whom = for_whom };
     int64_t charge = 0;
     for (const struct sallocation *a = victim->first; a != NULL; a = a->next_of_work)
-        charge += allocation_is_charged(a->state) ? a->charge_milli : 0;
+        charge += allocation_stays(a) ? a->charge_milli : 0;
     use_add(sched, victim->project, victim->active_class, USE_LEAVING, charge);
     touch(sched, victim, sizeof(*victim));
     victim->is_leaving = true;
@@ -196,7 +196,7 @@ static void leaving_go(const struct attempt *attempt)
 static void victim_go(struct sched *sched, const struct swork *victim)
 {
     for (const struct sallocation *a = victim->first; a != NULL; a = a->next_of_work) {
-        if (allocation_is_charged(a->state))
+        if (allocation_stays(a))
             move_booking(sched, a, true);
     }
 }
@@ -204,7 +204,7 @@ static void victim_go(struct sched *sched, const struct swork *victim)
 static void victim_come_back(struct sched *sched, const struct swork *victim)
 {
     for (const struct sallocation *a = victim->first; a != NULL; a = a->next_of_work) {
-        if (allocation_is_charged(a->state))
+        if (allocation_stays(a))
             move_booking(sched, a, false);
     }
 }
@@ -279,15 +279,13 @@ static void make_room(struct attempt *attempt)
 static void serve(const struct attempt *step, struct sreservation *window)
 {
     const struct reservation_record *r = &window->reservation->r;
-    int64_t used = window->used_milli;
     for (const struct skip_node *n = skip_first(&window->queue); n != NULL; n = skip_next(n)) {
         struct attempt attempt = *step;
         attempt_init(&attempt, n->item, r->class_number);
-        if (used + attempt.ask.charge > r->gpu_milli || !quota_is_within_limits(&attempt.ask))
+        if (window->used_milli + attempt.ask.charge > r->gpu_milli ||
+            !quota_is_within_limits(&attempt.ask))
             continue;
-        if (attempt_start(&attempt))
-            used += attempt.ask.charge;
-        else
+        if (!attempt_start(&attempt))
             make_room(&attempt);
     }
 }

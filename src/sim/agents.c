@@ -136,9 +136,14 @@ static void process_exit(struct world *world, struct agent *agent, struct proces
 
 static void save_checkpoint(const struct world *world, const struct process *process)
 {
+    const struct state *state = engine_state(world->engine);
+    const struct workload *workload = state_workload(state, process->job->workload);
     int64_t every_ns = process->job->spec->checkpoint_s;
-    if (every_ns == UNSET || every_ns <= 0)
+    bool goes_on = workload != NULL && (workload->r.state == WL_RUNNING ||
+                                        process->job->saved_attempt == process->attempt);
+    if (every_ns == UNSET || every_ns <= 0 || goes_on)
         return;
+    process->job->saved_attempt = process->attempt;
     every_ns *= NS_PER_S;
     int64_t ran_ns = world->now.ns - process->began.ns;
     process->job->done_ns += ran_ns - ran_ns % every_ns;
@@ -263,11 +268,15 @@ static struct mono later(struct mono at, int64_t span_s)
 static void process_start(struct world *world, struct agent *agent, const struct allocation *a)
 {
     struct job *job = id_map_get(&world->by_workload, a->r.workload);
+    if (job->attempt != a->r.attempt) {
+        job->attempt = a->r.attempt;
+        job->began = world->now;
+    }
     struct process process = { .allocation = a->r.id,
                                .attempt = a->r.attempt,
                                .job = job,
                                .began = world->now,
-                               .ends_at = later(world->now, job->spec->duration_s) };
+                               .ends_at = later(job->began, job->spec->duration_s) };
     if (process.ends_at.ns != INT64_MAX)
         process.ends_at.ns = MAX_OF(process.ends_at.ns - job->done_ns, world->now.ns);
     struct mono fails_at = later(world->now, job->spec->fails_after_s);

@@ -164,8 +164,6 @@ static const struct field drain_fields[] = {
     FIELD_AS(sim_event, "deadline", deadline_s, SPAN),
 };
 
-enum { GANG_REPAIR_S = 60 }; /* scenarios may say it; nothing waits for it */
-
 static const struct field setting_fields[] = {
     FIELD(settings_record, grace_s, INT),
     FIELD(settings_record, kill_confirm_s, INT),
@@ -223,11 +221,6 @@ static enum err read_settings(const struct doc *map, struct arena *arena,
 {
     enum err rc = fields_read(map, setting_fields, COUNT_OF(setting_fields), arena, out, e);
     out->ended_keep_s = out->ended_keep_count = UNSET;
-    if (rc == ERR_OK && out->gang_repair_s != UNSET && out->gang_repair_s != GANG_REPAIR_S)
-        return doc_error(doc_get(map, "gang_repair_s"), e,
-                         "gang_repair_s: only %d, the default, which has no effect; a gang that "
-                         "loses a member is requeued at once",
-                         GANG_REPAIR_S);
     const struct doc *reclaim_to = rc == ERR_OK ? doc_get(map, "reclaim_to") : NULL;
     const struct doc *placement = rc == ERR_OK ? doc_get(map, "placement") : NULL;
     unsigned value = 0;

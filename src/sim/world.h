@@ -16,8 +16,10 @@ struct job {
     struct str name;
     struct id workload;
     const struct sim_job *spec;
-    struct mono began; /* the present attempt's first process */
-    int64_t done_ns;   /* what checkpoints have saved of earlier attempts */
+    int64_t attempt;       /* the present one */
+    int64_t saved_attempt; /* the last one that left a checkpoint */
+    struct mono began;     /* its first process */
+    int64_t done_ns;       /* what checkpoints have saved of earlier attempts */
 };
 
 struct process {

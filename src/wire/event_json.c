@@ -43,6 +43,7 @@ static const struct event_form forms[EV_TYPE_COUNT] = {
     [EV_WORKLOAD_CHANGED] = FORM(workload_changed_schema, ID_WORKLOAD, workload_changed.workload),
     [EV_WORKLOAD_FORGOTTEN] = FORM(removed_workload_schema, ID_WORKLOAD, removed.id),
     [EV_WORKLOAD_UNTIED] = FORM(removed_untied_schema, ID_WORKLOAD, removed.id),
+    [EV_GANG_CHANGED] = FORM(gang_record_schema, ID_WORKLOAD, gang_changed.workload),
     [EV_ALLOCATION_GRANTED] =
         FORM(allocation_record_schema, ID_ALLOCATION, allocation_granted.id),
     [EV_ALLOCATION_CHANGED] =

@@ -353,6 +353,24 @@ const struct schema workload_record_schema =
     SCHEMA("WorkloadRecord", workload_record_fields, "a workload");
 #undef OF
 
+#define OF struct gap
+static const struct field gap_fields[] = {
+    { F(I64, rank) },
+};
+const struct schema gap_schema = SCHEMA("Gap", gap_fields, "a member that is missing");
+#undef OF
+
+#define OF struct gang_record
+static const struct field gang_record_fields[] = {
+    { F(ID, workload), .id_kind = ID_WORKLOAD },
+    { F(STRUCT_LIST, missing), .schema = &gap_schema, .max = MEMBERS_MAX },
+    { F(MONO, short_since), .flags = FIELD_STORED },
+    { F(MONO, grow_after), .flags = FIELD_STORED },
+};
+const struct schema gang_record_schema =
+    SCHEMA("GangRecord", gang_record_fields, "which members a gang goes on without");
+#undef OF
+
 #define OF struct device_share
 static const struct field device_share_fields[] = {
     { F(I64, device), .doc = "index on the node" },
@@ -559,6 +577,8 @@ const struct schema *const record_schemas[] = {
     &node_holds_schema,
     &device_changed_schema,
     &workload_changed_schema,
+    &gap_schema,
+    &gang_record_schema,
     &allocation_changed_schema,
     &upload_stored_schema,
 };

@@ -534,6 +534,7 @@ static const struct field settings_view_fields[] = {
     { F(I64, start_timeout_s) },
     { F(I64, lost_after_s) },
     { F(I64, unknown_after_s) },
+    { F(I64, gang_repair_s) },
     { F(I64, device_reserve_mib) },
     { F(I64, backoff_base_s) },
     { F(I64, backoff_max_s) },

@@ -106,7 +106,14 @@ static void kept_work_waits_for_its_node(void **state)
     CHECK("and succeeds", lab_is(&lab, id, WL_SUCCEEDED));
 }
 
-static void a_member_lost_takes_the_gang_along(void **state)
+/* The node of its first member is not heard of any more. */
+static void lose_node_of(struct lab *lab, struct id gang)
+{
+    for (size_t i = 0; i < lab->agent_count; i++)
+        lab->agents[i].is_silent = id_eq(lab->agents[i].node, lab_where(lab, gang)->r.id);
+}
+
+static void others_take_the_places_of_lost_members(void **state)
 {
     (void)state;
     AUTO(lab) struct lab lab;
@@ -114,11 +121,143 @@ static void a_member_lost_takes_the_gang_along(void **state)
     lab_add_node(&lab, (struct lab_node){ .name = "n3", .class_name = "h100", .devices = 2 });
     struct id gang = lab_submit(&lab, (struct lab_job){ "amber", .gpu_milli = 1000, .members = 4 });
     lab_settle(&lab);
-    for (size_t i = 0; i < lab.agent_count; i++)
-        lab.agents[i].is_silent = id_eq(lab.agents[i].node, lab_where(&lab, gang)->r.id);
+    lose_node_of(&lab, gang);
     lab_run(&lab, 125);
-    CHECK("the whole gang runs anew",
-          lab_is(&lab, gang, WL_RUNNING) && lab_record(&lab, gang)->attempt == 2);
+    CHECK("the same attempt goes on",
+          lab_is(&lab, gang, WL_RUNNING) && lab_record(&lab, gang)->attempt == 1);
+    CHECK("with all members", lab_used(&lab, "amber", "h100") == 4000);
+    CHECK("as a loss of nodes, not of its own",
+          lab_record(&lab, gang)->node_losses == 2 && lab_record(&lab, gang)->failures == 0);
+    CHECK("nothing is missing", state_gang(lab.state, gang) == NULL);
+    for (size_t i = 0; i < lab.agent_count; i++)
+        lab.agents[i].is_silent = false;
+    lab_run(&lab, 5);
+    CHECK("back, the lost ones are ended",
+          lab.state->allocation_count == 4 && lab_is(&lab, gang, WL_RUNNING));
+    for (int64_t rank = 0; rank < 4; rank++)
+        lab_exit(&lab, gang, rank, 0);
+    lab_settle(&lab);
+    CHECK("it ends well", lab_is(&lab, gang, WL_SUCCEEDED));
+}
+
+static struct id gang_of_four(struct lab *lab, struct lab_job job)
+{
+    two_nodes(lab);
+    job.project = "amber";
+    job.gpu_milli = 1000;
+    job.members = 4;
+    struct id gang = lab_submit(lab, job);
+    lab_settle(lab);
+    return gang;
+}
+
+static void a_gang_without_replacement_is_requeued(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    struct id gang = gang_of_four(&lab, (struct lab_job){ .retries = 0 });
+    lose_node_of(&lab, gang);
+    lab_run(&lab, 121);
+    CHECK("it waits for others", lab_is(&lab, gang, WL_RUNNING));
+    CHECK("and says so", str_is(lab_record(&lab, gang)->detail,
+                                "node n1 was lost; 2 of 4 members are left, of which it needs 4: "
+                                "it waits for others for 60 s"));
+    lab_restart(&lab);
+    CHECK("also after a restart",
+          lab_is(&lab, gang, WL_RUNNING) && state_gang(lab.state, gang) != NULL);
+    lose_node_of(&lab, gang);
+    lab_run(&lab, 75);
+    CHECK("it is requeued whole", lab_is(&lab, gang, WL_QUEUED));
+    CHECK("as stale", lab_record(&lab, gang)->cause == CAUSE_STALE_GANG &&
+                          lab_record(&lab, gang)->evictions == 1);
+    CHECK("nothing is remembered of the attempt", state_gang(lab.state, gang) == NULL);
+}
+
+static void an_elastic_gang_goes_on_with_the_rest(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    struct id gang = gang_of_four(&lab, (struct lab_job){ .members_min = 2 });
+    lose_node_of(&lab, gang);
+    lab_run(&lab, 300);
+    CHECK("it runs", lab_is(&lab, gang, WL_RUNNING) && lab_record(&lab, gang)->attempt == 1);
+    CHECK("smaller", lab_used(&lab, "amber", "h100") == 2000);
+    for (size_t i = 0; i < lab.agent_count; i++)
+        lab.agents[i].is_silent = false;
+    lab_run(&lab, 5);
+    CHECK("and grows again", lab_used(&lab, "amber", "h100") == 4000);
+    CHECK("without an eviction", lab_record(&lab, gang)->evictions == 0);
+}
+
+static void with_one_attempt_no_member_is_replaced(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    struct id gang = gang_of_four(&lab, (struct lab_job){ .never_restarts = true });
+    lose_node_of(&lab, gang);
+    lab_run(&lab, 130);
+    CHECK("it has failed", lab_is(&lab, gang, WL_FAILED));
+
+    AUTO(lab) struct lab other;
+    gang = gang_of_four(&other, (struct lab_job){ .never_restarts = true, .members_min = 2 });
+    lose_node_of(&other, gang);
+    lab_run(&other, 130);
+    for (size_t i = 0; i < other.agent_count; i++)
+        other.agents[i].is_silent = false;
+    lab_run(&other, 10);
+    CHECK("the rest goes on", lab_is(&other, gang, WL_RUNNING));
+    CHECK("and stays as it is", lab_used(&other, "amber", "h100") == 2000);
+}
+
+static void a_fenced_gang_is_not_repaired(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    struct id gang =
+        gang_of_four(&lab, (struct lab_job){ .on_contact_loss = LOSS_FENCE, .fence_after_s = 100 });
+    lose_node_of(&lab, gang);
+    lab_run(&lab, 122);
+    CHECK("what is lost may still run: all of it waits until it cannot",
+          lab_is(&lab, gang, WL_QUEUED) && lab_record(&lab, gang)->not_before.ns > lab.now.ns);
+}
+
+/* The processes on the other node fail for want of those that were lost. */
+static void failures_for_want_of_members_are_losses(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    struct id gang = gang_of_four(&lab, (struct lab_job){ .retries = 0 });
+    lose_node_of(&lab, gang);
+    lab_run(&lab, 125);
+    lab_exit(&lab, gang, 2, 1);
+    lab_settle(&lab);
+    CHECK("it is requeued", lab_is(&lab, gang, WL_QUEUED));
+    CHECK("and no retry used", lab_record(&lab, gang)->failures == 0);
+}
+
+/* A member that joins and never starts is given up; the others go on. */
+static void a_joining_member_that_never_starts_is_given_up(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    struct id gang = gang_of_four(&lab, (struct lab_job){ .members_min = 2 });
+    lose_node_of(&lab, gang);
+    lab_run(&lab, 125);
+    for (size_t i = 0; i < lab.agent_count; i++) {
+        lab.agents[i].is_slow = lab.agents[i].is_silent;
+        lab.agents[i].is_silent = false;
+    }
+    lab_run(&lab, 290);
+    CHECK("two are to join", lab_used(&lab, "amber", "h100") == 4000);
+    lab_run(&lab, 60);
+    CHECK("they are given up", lab_used(&lab, "amber", "h100") == 2000);
+    CHECK("the others go on", lab_is(&lab, gang, WL_RUNNING) &&
+                                  lab_record(&lab, gang)->attempt == 1 &&
+                                  lab_record(&lab, gang)->failures == 0);
+    lab_run(&lab, 200);
+    CHECK("for a while nobody joins", lab_used(&lab, "amber", "h100") == 2000);
+    lab_run(&lab, 150);
+    CHECK("then it is tried again", lab_used(&lab, "amber", "h100") == 4000);
 }
 
 static void a_reboot_ends_what_ran(void **state)
@@ -667,7 +806,13 @@ int main(void)
         cmocka_unit_test(lost_work_restarts_elsewhere),
         cmocka_unit_test(fenced_work_waits_for_certainty),
         cmocka_unit_test(kept_work_waits_for_its_node),
-        cmocka_unit_test(a_member_lost_takes_the_gang_along),
+        cmocka_unit_test(others_take_the_places_of_lost_members),
+        cmocka_unit_test(a_gang_without_replacement_is_requeued),
+        cmocka_unit_test(an_elastic_gang_goes_on_with_the_rest),
+        cmocka_unit_test(with_one_attempt_no_member_is_replaced),
+        cmocka_unit_test(a_fenced_gang_is_not_repaired),
+        cmocka_unit_test(failures_for_want_of_members_are_losses),
+        cmocka_unit_test(a_joining_member_that_never_starts_is_given_up),
         cmocka_unit_test(a_reboot_ends_what_ran),
         cmocka_unit_test(many_lost_at_once_are_a_storm),
         cmocka_unit_test(a_controller_away_harms_nothing),

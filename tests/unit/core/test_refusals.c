@@ -69,7 +69,7 @@ CHANGE(bad_name, s->name = STR("Upper Case"))
 CHANGE(no_count, s->count = 0)
 CHANGE(large_count, s->count = ARRAY_MAX + 1)
 CHANGE(no_members, s->members = 0)
-CHANGE(less_min_than_members, s->members = 2; s->members_min = 1)
+CHANGE(no_members_min, s->members = 2; s->members_min = 0)
 CHANGE(more_min_than_members, s->members = 2; s->members_min = 3)
 CHANGE(large_priority, s->priority = 1001)
 CHANGE(negative_limit, s->time_limit_s = -1)
@@ -110,7 +110,7 @@ static const struct submit_case submit_cases[] = {
     { "an array of nothing", no_count, ERR_INVALID, CAUSE_NONE, "count" },
     { "an array too large", large_count, ERR_INVALID, CAUSE_NONE, "count" },
     { "a gang of nobody", no_members, ERR_INVALID, CAUSE_NONE, "members" },
-    { "a minimum below the members", less_min_than_members, ERR_INVALID, CAUSE_NONE, "members_min" },
+    { "a minimum of nobody", no_members_min, ERR_INVALID, CAUSE_NONE, "members_min" },
     { "a minimum above the members", more_min_than_members, ERR_INVALID, CAUSE_NONE, "members_min" },
     { "a priority too high", large_priority, ERR_INVALID, CAUSE_NONE, "priority" },
     { "a negative limit", negative_limit, ERR_INVALID, CAUSE_NONE, "time_limit_s" },

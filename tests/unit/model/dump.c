@@ -155,6 +155,14 @@ static void dump_reservation(struct buf *out, const struct reservation_record *r
     add_unsigned(out, r->version);
 }
 
+static void dump_gang(struct buf *out, const struct gang_record *r)
+{
+    add_id(out, r->workload);
+    for (size_t i = 0; i < r->missing.count; i++)
+        add_number(out, r->missing.items[i].rank);
+    buf_format(out, " since %lld %lld", (long long)r->short_since.ns, (long long)r->grow_after.ns);
+}
+
 static void dump_image(struct buf *out, const struct image_record *r)
 {
     add_id(out, r->id);
@@ -318,6 +326,7 @@ static void dump_belongings(struct buf *out, const struct state *state)
     DUMP_LIST(out, state, token)
     DUMP_LIST(out, state, volume)
     DUMP_LIST(out, state, reservation)
+    DUMP_LIST(out, state, gang)
     DUMP_LIST(out, state, image)
     DUMP_LIST(out, state, credential)
     DUMP_LIST(out, state, upload)

@@ -240,6 +240,7 @@ ABSENT(no_holds, EV_NODE_HOLDS)
 ABSENT(no_device, EV_DEVICE_CHANGED)
 ABSENT(no_workload, EV_WORKLOAD_CHANGED)
 ABSENT(no_memory_of_it, EV_WORKLOAD_FORGOTTEN)
+ABSENT(no_gang, EV_GANG_CHANGED)
 ABSENT(no_allocation, EV_ALLOCATION_CHANGED)
 
 static void test_asserted(void **state)
@@ -291,6 +292,7 @@ static void test_asserted(void **state)
         { "a device of a node that is not there", no_device },
         { "a change of work that is not there", no_workload },
         { "forgetting work that is not there", no_memory_of_it },
+        { "gaps of work that is not there", no_gang },
         { "a change of an allocation that is not there", no_allocation },
     };
     FOR_EACH_CASE (c, cases)

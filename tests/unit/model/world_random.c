@@ -410,6 +410,25 @@ static void step_allocation(struct world *world)
         world_allocation(world, allocation->r.id, to);
 }
 
+/* Some of its members are missing, or none any more. */
+static void step_gang(struct world *world)
+{
+    struct workload *workload = NULL;
+    PICK(world, workload, world->state->first_workload, at_->next);
+    if (workload == NULL || (workload->r.state != WL_STARTING && workload->r.state != WL_RUNNING))
+        return;
+    struct gang_record r = { .workload = workload->r.id };
+    r.missing.items =
+        arena_new(&world->arena, (size_t)workload->r.members, sizeof(*r.missing.items));
+    for (int64_t rank = 0; rank < workload->r.members; rank++) {
+        if (below(world, 2) == 0)
+            r.missing.items[r.missing.count++].rank = rank;
+    }
+    r.short_since = world->state->now;
+    r.grow_after.ns = (int64_t)below(world, 1000);
+    world_apply(world, (struct event){ .type = EV_GANG_CHANGED, .gang_changed = r });
+}
+
 void world_step(struct world *world)
 {
     static const struct {
@@ -421,7 +440,7 @@ void world_step(struct world *world)
         { step_volume, 2 },      { step_image, 2 },     { step_credential, 2 },
         { step_upload, 2 },      { step_node, 8 },      { step_submit, 12 },
         { step_reservation, 4 }, { step_workload, 30 }, { step_grant, 15 },
-        { step_allocation, 30 },
+        { step_allocation, 30 }, { step_gang, 8 },
     };
     size_t total = 0;
     for (size_t i = 0; i < COUNT_OF(steps); i++)

@@ -122,8 +122,29 @@ static int64_t charge_of(const struct workload *victim)
 {
     int64_t charge = 0;
     for (const struct allocation *a = victim->first_allocation; a != NULL; a = a->next_in_workload)
-        charge += allocation_is_charged(a->r.state) ? a->r.charge_milli : 0;
+        charge += a->r.state == AL_STARTING || a->r.state == AL_RUNNING ? a->r.charge_milli : 0;
     return charge;
+}
+
+/* Of all of it, or of the members that it is to lose. */
+static int64_t charge_of_entry(const struct plan_entry *entry)
+{
+    const struct gang_record ranks = { .missing = entry->ranks };
+    int64_t charge = 0;
+    if (entry->action == PLAN_EVICT)
+        return charge_of(entry->workload);
+    for (const struct allocation *a = entry->workload->first_allocation; a != NULL;
+         a = a->next_in_workload)
+        charge +=
+            (a->r.state == AL_STARTING || a->r.state == AL_RUNNING) && gang_lacks(&ranks, a->r.rank)
+                ? a->r.charge_milli
+                : 0;
+    return charge;
+}
+
+static bool is_eviction(const struct plan_entry *entry)
+{
+    return entry->action == PLAN_EVICT || entry->action == PLAN_SHRINK;
 }
 
 static int64_t class_of(const struct workload *victim)
@@ -140,9 +161,9 @@ static int64_t planned(const struct plan *plan, size_t count, const struct proje
         const struct plan_entry *entry = &plan->entries[i];
         if (!project_is_within(entry->workload->project, project))
             continue;
-        if (entry->action == PLAN_EVICT && class_of(entry->workload) == class_number)
-            sum -= charge_of(entry->workload);
-        for (size_t k = 0; k < entry->member_count && entry->action == PLAN_START; k++)
+        if (is_eviction(entry) && class_of(entry->workload) == class_number)
+            sum -= charge_of_entry(entry);
+        for (size_t k = 0; k < entry->member_count; k++)
             sum +=
                 entry->members[k].class_number == class_number ? entry->members[k].charge_milli : 0;
     }
@@ -175,7 +196,7 @@ static void check_eviction(const struct lab *lab, const struct plan *plan, size_
     int64_t quota = sched_quota(lab->sched, side, class_number);
     CHECK("INV-8: the victim's side was above its quota", stays > quota);
     CHECK("INV-8: and does not end below it, but for work that is beyond it",
-          stays - charge_of(victim) >= quota || entry->cause == CAUSE_RECLAIMED_FOR_QUOTA);
+          stays - charge_of_entry(entry) >= quota || entry->cause == CAUSE_RECLAIMED_FOR_QUOTA);
 }
 
 static void note_plan(struct lab *lab, const struct plan *plan)
@@ -183,7 +204,9 @@ static void note_plan(struct lab *lab, const struct plan *plan)
     for (size_t i = 0; i < plan->count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         lab->starts += entry->action == PLAN_START;
-        if (entry->action != PLAN_EVICT)
+        lab->growths += entry->action == PLAN_GROW;
+        lab->shrinks += entry->action == PLAN_SHRINK;
+        if (!is_eviction(entry))
             continue;
         lab->evictions++;
         vec_push(&lab->claims, entry->for_whom->r.id);
@@ -281,6 +304,29 @@ static void check_node(const struct lab *lab, const struct node *node)
         check_device(lab, node, &node->r.devices.items[i]);
 }
 
+static size_t live_of_rank(const struct workload *w, int64_t rank)
+{
+    size_t count = 0;
+    for (const struct allocation *a = w->first_allocation; a != NULL; a = a->next_in_workload)
+        count += a->r.rank == rank && (a->r.state == AL_STARTING || a->r.state == AL_RUNNING);
+    return count;
+}
+
+/* Gaps are gaps, and a gang is short exactly when it has too many of them. */
+static void check_gang(const struct lab *lab, const struct workload *w)
+{
+    const struct gang *gang = state_gang(lab->state, w->r.id);
+    for (const struct allocation *a = w->first_allocation; a != NULL; a = a->next_in_workload)
+        CHECK("one member a rank", live_of_rank(w, a->r.rank) <= 1);
+    if (gang == NULL)
+        return;
+    int64_t left = w->r.members - (int64_t)gang->r.missing.count;
+    CHECK("only what runs is not whole", w->r.state == WL_STARTING || w->r.state == WL_RUNNING);
+    CHECK("short of members", (left < members_least(&w->r)) == (gang->r.short_since.ns != 0));
+    for (size_t i = 0; i < gang->r.missing.count; i++)
+        CHECK("a gap is one", live_of_rank(w, gang->r.missing.items[i].rank) == 0);
+}
+
 /* INV-6 and INV-7: what a workload holds fits its state. */
 static void check_workload(const struct workload *w)
 {
@@ -340,8 +386,10 @@ void lab_check(const struct lab *lab)
         test_fail("sched_check", e.text, __FILE__, __LINE__);
     for (const struct node *n = lab->state->first_node; n != NULL; n = n->next)
         check_node(lab, n);
-    for (const struct workload *w = lab->state->first_workload; w != NULL; w = w->next)
+    for (const struct workload *w = lab->state->first_workload; w != NULL; w = w->next) {
         check_workload(w);
+        check_gang(lab, w);
+    }
     for (const struct project *p = lab->state->first_tenant; p != NULL; p = project_next(p))
         check_project(lab, p);
 }
@@ -663,7 +711,7 @@ struct id lab_submit(struct lab *lab, struct lab_job job)
         .memory_mib = job.memory_mib != 0 ? job.memory_mib : 10,
         .shm_mib = UNSET,
         .members = or_unset(job.members),
-        .members_min = UNSET,
+        .members_min = or_unset(job.members_min),
         .priority = or_unset(job.priority),
         .time_limit_s = or_unset(job.time_limit_s),
         .grace_s = UNSET,
@@ -726,6 +774,7 @@ struct settings_record lab_no_settings(void)
         .default_time_limit_s = UNSET,
         .starvation_after_s = UNSET,
         .lead_s = UNSET,
+        .gang_repair_s = UNSET,
     };
 }
 

@@ -49,6 +49,7 @@ struct lab {
     bool may_be_over_limit; /* a limit was lowered below its use */
     size_t starts;          /* in plans so far */
     size_t evictions;
+    size_t growths, shrinks;
     size_t steps;
     VEC(struct id) claims; /* workloads for which evictions were made, until they leave the queue */
     uint64_t trace;        /* hash of all events */
@@ -97,7 +98,7 @@ struct lab_agent *lab_agent_of(struct lab *lab, const char *node);
 struct lab_job {
     const char *project;
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
-    int64_t members, count, priority, retries, time_limit_s;
+    int64_t members, members_min, count, priority, retries, time_limit_s;
     bool is_fixed; /* never preempted */
     bool is_held, never_restarts;
     enum on_contact_loss on_contact_loss;

@@ -22,7 +22,7 @@ static const char *const nodes[NODES] = { "n0", "n1", "n2", "n3", "n4", "n5" };
 struct history {
     struct lab lab;
     uint64_t random;
-    bool has_faults;
+    bool has_faults, has_elastic;
     struct id jobs[JOBS_MAX];
     size_t job_count;
 };
@@ -113,6 +113,8 @@ static void submit(struct history *h)
         job.after = h->jobs[at];
         job.when = (enum dependency_when)below(h, DEPENDENCY_WHEN_COUNT);
     }
+    if (h->has_elastic && job.members > 1 && !one_in(h, 3))
+        job.members_min = 1 + (int64_t)below(h, (size_t)job.members);
     h->jobs[below(h, JOBS_MAX)] = lab_submit(&h->lab, job);
 }
 
@@ -280,11 +282,14 @@ static void check_rest(struct history *h)
     CHECK("nor does this one", lab->starts == starts);
 }
 
-static void run_history(uint64_t seed, bool has_faults)
+enum kind { PLAIN = 0, FAULTS = 1, ELASTIC = 2 };
+
+static void run_history(uint64_t seed, unsigned kind)
 {
     struct history *h = mem_new(1, sizeof(*h));
     h->random = seed;
-    h->has_faults = has_faults;
+    h->has_faults = (kind & FAULTS) != 0;
+    h->has_elastic = (kind & ELASTIC) != 0;
     make_world(h);
     struct settings_record settings = lab_no_settings();
     settings.placement = (enum placement)(seed % PLACEMENT_COUNT);
@@ -299,8 +304,10 @@ static void run_history(uint64_t seed, bool has_faults)
     }
     quiet(h);
     check_rest(h);
-    print_message("# seed %llu: %zu starts, %zu evictions, %zu claims open\n",
-                  (unsigned long long)seed, h->lab.starts, h->lab.evictions, h->lab.claims.count);
+    print_message("# seed %llu: %zu starts, %zu evictions, %zu claims open, %zu growths, %zu"
+                  " shrinks\n",
+                  (unsigned long long)seed, h->lab.starts, h->lab.evictions, h->lab.claims.count,
+                  h->lab.growths, h->lab.shrinks);
     lab_done(&h->lab);
     mem_free(h);
 }
@@ -310,7 +317,7 @@ static void histories_without_faults(void **state)
     (void)state;
     uint64_t seed = test_seed();
     for (uint64_t i = 0; i < HISTORIES; i++)
-        run_history(seed + i, false);
+        run_history(seed + i, PLAIN);
 }
 
 static void histories_with_faults(void **state)
@@ -318,7 +325,17 @@ static void histories_with_faults(void **state)
     (void)state;
     uint64_t seed = test_seed();
     for (uint64_t i = 0; i < HISTORIES; i++)
-        run_history(seed + i, true);
+        run_history(seed + i, FAULTS);
+}
+
+static void histories_with_elastic_gangs(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    for (uint64_t i = 0; i < HISTORIES; i++) {
+        run_history(seed + i, ELASTIC);
+        run_history(seed + i, ELASTIC | FAULTS);
+    }
 }
 
 /*
@@ -330,13 +347,13 @@ static void histories_with_faults(void **state)
 static void histories_that_failed(void **state)
 {
     (void)state;
-    run_history(9555558257173131972u, false);
-    run_history(1134630u, true);
-    run_history(1299710u, false);
-    run_history(1299710u, true);
-    run_history(11770765684788861191u, true);
-    run_history(17001575081885780508u, false);
-    run_history(17001575081885780508u, true);
+    run_history(9555558257173131972u, PLAIN);
+    run_history(1134630u, FAULTS);
+    run_history(1299710u, PLAIN);
+    run_history(1299710u, FAULTS);
+    run_history(11770765684788861191u, FAULTS);
+    run_history(17001575081885780508u, PLAIN);
+    run_history(17001575081885780508u, FAULTS);
 }
 
 int main(void)
@@ -344,6 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(histories_without_faults),
         cmocka_unit_test(histories_with_faults),
+        cmocka_unit_test(histories_with_elastic_gangs),
         cmocka_unit_test(histories_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,6 +272,14 @@ static void end_work(struct state *state, const struct event *next)
     step_workload(state, next->removed.id, WL_FAILED);
 }
 
+/* Whatever step the work took before, it runs. */
+static void go_on(struct state *state, const struct event *next)
+{
+    struct workload *workload = state_workload(state, next->gang_changed.workload);
+    CHECK("it is there", workload != NULL);
+    workload->r.state = WL_RUNNING;
+}
+
 /* The fixture of its submission may be of before there were reservations. */
 static void tie_work(struct state *state, const struct event *next)
 {
@@ -313,6 +321,7 @@ static const struct happened {
     { EV_ALLOCATION_GRANTED, NULL },
     { EV_WORKLOAD_CHANGED, start_work },
     { EV_WORKLOAD_UNTIED, tie_work },
+    { EV_GANG_CHANGED, go_on },
     { EV_ALLOCATION_CHANGED, NULL },
     { EV_WORKLOAD_FORGOTTEN, end_work },
     { EV_RESERVATION_REMOVED, end_reservation },

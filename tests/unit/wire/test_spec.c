@@ -74,7 +74,7 @@ static const struct refusal {
     { "no password", &credential_spec_schema, "{\"registry\":\"r\",\"username\":\"u\"}",
       "password" },
     { "a setting", &settings_spec_schema, "{\"grace_s\":901}", "grace_s" },
-    { "a setting without effect", &settings_spec_schema, "{\"gang_repair_s\":60}",
+    { "a repair for more than a day", &settings_spec_schema, "{\"gang_repair_s\":86401}",
       "gang_repair_s" },
     { "a policy that is none", &settings_spec_schema, "{\"placement\":\"worst_fit\"}",
       "placement" },
