@@ -55,6 +55,29 @@ enum err call_param_enum(const struct call *c, const char *name, const struct en
     return ERR_OK;
 }
 
+struct str call_path_param(const struct call *c)
+{
+    struct str path = str_copy(call_arena(c), c->request->params[0]);
+
+    for (char *at = (char *)(uintptr_t)path.data; at < path.data + path.size; at++) /* our copy */
+        if (*at == ':')
+            *at = '/';
+    return path;
+}
+
+enum err call_zone_rule(const struct call *c, struct str zone, struct str *out, struct error *e)
+{
+    const struct api_ops *ops = c->context->ops;
+    enum err rc = zone.size > 0 ? ops->zone_rule(ops->arg, zone, call_arena(c), out, e) : ERR_OK;
+    struct error why = { 0 };
+
+    if (rc != ERR_NOT_FOUND && rc != ERR_INVALID)
+        return rc;
+    if (e != NULL)
+        why = *e;
+    return why.field[0] == '\0' ? err_field(e, "zone", "zone: %.200s", why.text) : rc;
+}
+
 enum err call_limit(const struct call *c, size_t *out, struct error *e)
 {
     int64_t limit = API_PAGE_DEFAULT;

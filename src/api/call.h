@@ -28,6 +28,13 @@ enum err call_param_enum(const struct call *c, const char *name, const struct en
                          int64_t *out, struct error *e) MUST_CHECK;
 enum err call_limit(const struct call *c, size_t *out, struct error *e) MUST_CHECK;
 
+/* The first part of the path that stands for an object, as a project's path: a slash ends a part of
+ * the target, whether it is escaped or not, so these come as "amber:vision". */
+struct str call_path_param(const struct call *c);
+/* What a zone means now, if one is named; ERR_INVALID with its field: there is none such. */
+enum err call_zone_rule(const struct call *c, struct str zone, struct str *out, struct error *e)
+    MUST_CHECK;
+
 /* The body, into a zeroed struct of the route's request table. */
 enum err call_body(const struct call *c, void *spec, struct error *e) MUST_CHECK;
 

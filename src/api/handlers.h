@@ -38,6 +38,9 @@ call_fn list_credentials, set_credential, get_credential, remove_credential, fin
 call_fn put_upload, get_upload, get_upload_content, finish_upload;
 stored_fn upload_stored_now;
 
+/* changes.c */
+call_fn list_changes, get_change, create_change, preview_change, finish_change, revert_change;
+
 /* reservations.c */
 call_fn list_reservations, create_reservation, get_reservation, finish_reservation;
 call_fn confirm_reservation, release_reservation, cancel_reservation, list_slots;

@@ -80,17 +80,6 @@ enum err list_projects(struct call *c, struct error *e)
     return call_list_end(c, &list, e);
 }
 
-/* A slash ends a part of the target, whether it is escaped or not: paths come as "amber:vision". */
-static struct str path_of_route(const struct call *c)
-{
-    struct str path = str_copy(call_arena(c), c->request->params[0]);
-
-    for (char *at = (char *)(uintptr_t)path.data; at < path.data + path.size; at++) /* our copy */
-        if (*at == ':')
-            *at = '/';
-    return path;
-}
-
 enum err get_tenant(struct call *c, struct error *e)
 {
     struct project *tenant = NULL;
@@ -104,7 +93,7 @@ enum err get_tenant(struct call *c, struct error *e)
 enum err get_project(struct call *c, struct error *e)
 {
     struct project *project = NULL;
-    enum err rc = call_project(c, path_of_route(c), &project, e);
+    enum err rc = call_project(c, call_path_param(c), &project, e);
 
     if (rc == ERR_OK)
         answer_project(c, project);
@@ -165,7 +154,7 @@ enum err update_tenant(struct call *c, struct error *e)
 enum err update_project(struct call *c, struct error *e)
 {
     struct project *project = NULL;
-    enum err rc = call_project(c, path_of_route(c), &project, e);
+    enum err rc = call_project(c, call_path_param(c), &project, e);
 
     return rc == ERR_OK ? update(c, project, e) : rc;
 }
@@ -198,7 +187,7 @@ enum err remove_tenant(struct call *c, struct error *e)
 enum err remove_project(struct call *c, struct error *e)
 {
     struct project *project = NULL;
-    enum err rc = call_project(c, path_of_route(c), &project, e);
+    enum err rc = call_project(c, call_path_param(c), &project, e);
 
     return rc == ERR_OK ? call_target(c, CMD_PROJECT_REMOVE, project->r.id, e) : rc;
 }

@@ -138,13 +138,8 @@ enum err create_reservation(struct call *c, struct error *e)
     enum err rc = call_command(c, CMD_RESERVATION_CREATE, e);
     if (rc == ERR_OK)
         rc = call_body(c, spec, e);
-    if (rc == ERR_OK && spec->zone.size > 0)
-        rc = ops->zone_rule(ops->arg, spec->zone, call_arena(c), &spec->zone_rule, e);
-    if (rc == ERR_NOT_FOUND || rc == ERR_INVALID) {
-        struct error why = *e;
-        if (why.field[0] == '\0')
-            return err_field(e, "zone", "zone: %.200s", why.text);
-    }
+    if (rc == ERR_OK)
+        rc = call_zone_rule(c, spec->zone, &spec->zone_rule, e);
     if (rc == ERR_OK)
         c->result->command.new_id = ops->new_id(ops->arg);
     return rc;

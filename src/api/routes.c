@@ -77,6 +77,12 @@ static const struct param reservation_params[] = {
     PAGE,
     END
 };
+static const struct param change_params[] = { { "project", "path or id; with all that is below it",
+                                                false },
+                                              { "state", "only in this state", false },
+                                              OF_TENANT,
+                                              PAGE,
+                                              END };
 static const struct param slot_params[] = {
     { "class", "of the devices; has to be given", false },
     { "gpu_milli", "how many: 1000 for each, 1000 unless given", true },
@@ -310,6 +316,19 @@ const struct route routes[] = {
       .tag = "storage", .summary = "A volume, by id or name" },
     REMOVE("/v1/volumes/{volume}", PERMIT_VOLUME_WRITE, remove_volume, remove_tenant_params, "storage",
            "Remove a volume and what is in it"),
+    LIST("/v1/changes", PERMIT_PROJECT_READ, list_changes, change_view_schema, change_params,
+         "policies", "Changes of quotas, priorities and settings, in order of creation"),
+    CREATE("/v1/changes", PERMIT_QUOTA_WRITE, create_change, finish_change, change_spec_schema,
+           change_view_schema, "policies",
+           "Change a project or the settings: now or later, for good or for a time"),
+    { .method = HTTP_METHOD_POST, .pattern = "/v1/changes/preview", .permission = PERMIT_QUOTA_WRITE,
+      .handle = preview_change, .finish = finish_change, .request = &change_spec_schema,
+      .answer = &preview_view_schema, .status = 200, .tag = "policies",
+      .summary = "What a change would do, and to whom; nothing is done" },
+    ONE("/v1/changes/{change}", PERMIT_PROJECT_READ, get_change, change_view_schema, "policies",
+        "A change, by id or name; or the newest of a project, by its path, or of the `settings`"),
+    ACTION("/v1/changes/{change}/revert", PERMIT_QUOTA_WRITE, revert_change, finish_change,
+           change_view_schema, "policies", "Take it back: what was before holds again"),
     LIST("/v1/reservations", PERMIT_RESERVATION_READ, list_reservations, reservation_view_schema,
          reservation_params, "reservations", "Reservations, in order of creation"),
     CREATE("/v1/reservations", PERMIT_RESERVATION_WRITE, create_reservation, finish_reservation,

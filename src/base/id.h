@@ -38,6 +38,7 @@ enum id_kind {
     ID_CREDENTIAL,
     ID_RUN,
     ID_RESERVATION,
+    ID_CHANGE,
     ID_KIND_COUNT
 };
 

@@ -33,6 +33,7 @@ static const struct kind kinds[] = {
     { "Profile", "/v1/profiles/{}", NULL, NULL, "PUT" },
     { "Volume", "/v1/volumes/{}", "/v1/volumes", "name", NULL },
     { "Reservation", "/v1/reservations/{}", "/v1/reservations", "name", NULL },
+    { "Change", "/v1/changes/{}", "/v1/changes", "name", NULL },
     { "Settings", "/v1/settings", NULL, NULL, "PATCH" },
 };
 
@@ -64,7 +65,7 @@ static enum err document_read(struct cli *cli, const json_t *json, size_t number
     if (out->kind == NULL)
         return err_set(e, ERR_INVALID,
                        "document %zu: kind: Tenant, Project, Class, Pool, Profile, Volume, "
-                       "Reservation or Settings is wanted, not %s%s",
+                       "Reservation, Change or Settings is wanted, not %s%s",
                        number, kind != NULL ? kind : "nothing", kind_hint(cli, kind));
     if (name == NULL && strstr(out->kind->get, "{}") != NULL)
         return err_set(e, ERR_INVALID, "document %zu: metadata.name is missing", number);

@@ -168,8 +168,15 @@ static enum err add_value(json_t *body, const struct cli_value *value, struct er
 {
     const struct cli_option *option = value->option;
     const char *field = field_of(option);
+    const char *inner = strchr(field, '.'); /* "settings.grace_s": of an object inside */
     int64_t number = 0;
     enum err rc = ERR_OK;
+    if (inner != NULL) {
+        AUTO(arena) struct arena arena = { 0 };
+        const struct str outer = { field, (size_t)(inner - field) };
+        body = member(body, str_c(&arena, outer), json_object);
+        field = inner + 1;
+    }
     switch (option->kind) {
     case OPTION_FLAG:
         (void)json_object_set_new(body, field, json_true());

@@ -130,6 +130,13 @@ static const struct cli_column reservation_columns[] = {
     { "USED", "used_milli", COLUMN_MILLI }, { "WAITING", "waiting", COLUMN_TEXT },
     { "OVERCOMMITTED", "is_overcommitted", COLUMN_FLAG }, { "ID", "id", COLUMN_TEXT },
 };
+static const struct cli_column change_columns[] = {
+    { "ID", "id", COLUMN_TEXT }, { "NAME", "name", COLUMN_TEXT },
+    { "PROJECT", "project", COLUMN_TEXT }, { "STATE", "state", COLUMN_TEXT },
+    { "SETS", "summary", COLUMN_TEXT }, { "FROM", "window_start", COLUMN_TIME },
+    { "UNTIL", "window_end", COLUMN_TIME }, { "EVERY", "every", COLUMN_TEXT },
+    { "USER", "user", COLUMN_TEXT }, { "DETAIL", "detail", COLUMN_TEXT },
+};
 static const struct cli_column slot_columns[] = {
     { "FROM", "start", COLUMN_TIME }, { "TO", "end", COLUMN_TIME },
     { "CLASS", "class", COLUMN_TEXT }, { "FREE", "free_milli", COLUMN_MILLI },
@@ -275,6 +282,58 @@ static const struct cli_option quota_options[] = {
     { "log-quota", 0, OPTION_NUMBER, OPTION_BODY, "log_quota_mib", "MIB", "output of its work stored at most, and of each project below; 0: as its parent" },
     { "log-days", 0, OPTION_NUMBER, OPTION_BODY, "log_days", "DAYS", "how long output of ended work is kept; 0: as its parent" },
     FLAG("force", 0, "is_forced", "accept more than there is, and mark it"),
+};
+#define WHEN_OPTIONS \
+    TEXT("from", 0, NULL, "TIME", "local time of the zone: 2026-03-27T18:00; default: now"), \
+    TEXT("until", 0, NULL, "TIME", "likewise: then what was before holds again; default: for good"), \
+    SPAN("for", 0, "duration_s", "how long, instead of --until"), \
+    TEXT("zone", 'z', NULL, "NAME", "Europe/Berlin; default UTC"), \
+    TEXT("every", 0, NULL, "WHEN", "day, weekday or week; once unless given"), \
+    NUMBER("interval", 0, NULL, "every so many days or weeks"), \
+    TEXT("repeat-until", 0, "repeat_until", "TIME", "the last window begins before; default: 366 days after --from"), \
+    TEXT("name", 'n', NULL, "NAME", "of the change, to find it again"), \
+    TEXT("reason", 'r', NULL, "TEXT", "for people"), \
+    LOCAL_FLAG("dry-run", 0, "say what it would do, and to which work; change nothing")
+static const struct cli_option quota_change_options[] = {
+    { "quota", 0, OPTION_QUOTA, OPTION_BODY, "quota_milli", "CLASS=N", "guarantee" },
+    { "limit", 0, OPTION_QUOTA, OPTION_BODY, "limit_milli", "CLASS=N|none", "ceiling" },
+    { "lend-limit", 0, OPTION_QUOTA, OPTION_BODY, "lend_limit_milli", "CLASS=N|none", "how much of it others may borrow" },
+    { "weight", 0, OPTION_QUOTA, OPTION_BODY, "over_quota_weight", "CLASS=N", "in dividing what is left over" },
+    NUMBER("priority", 0, NULL, "among siblings, 0 to 1000"),
+    NUMBER("log-quota", 0, "log_quota_mib", "MiB of output of its work stored at most, and of each project below; 0: as its parent"),
+    NUMBER("log-days", 0, "log_days", "how long output of ended work is kept; 0: as its parent"),
+    FLAG("force", 0, "is_forced", "accept more than there is, and mark it"),
+    WHEN_OPTIONS,
+};
+static const struct cli_option policy_options[] = {
+    NUMBER("priority", 0, NULL, "of a project, among its siblings: 0 to 1000"),
+    SPAN("grace", 0, "settings.grace_s", "between TERM and KILL"),
+    SPAN("kill-confirm", 0, "settings.kill_confirm_s", "for a killed process to be gone"),
+    SPAN("min-runtime", 0, "settings.min_runtime_s", "that borrowed work is left in peace by claims above quota"),
+    SPAN("min-runtime-in-quota", 0, "settings.min_runtime_in_quota_s", "and by claims within quota"),
+    SPAN("start-timeout", 0, "settings.start_timeout_s", "from grant to running"),
+    SPAN("lost-after", 0, "settings.lost_after_s", "without contact, until a node is declared lost"),
+    SPAN("unknown-after", 0, "settings.unknown_after_s", "without contact, until a node gets no new work"),
+    SPAN("backoff-base", 0, "settings.backoff_base_s", "the n-th failure waits base times 2 to the n"),
+    SPAN("backoff-max", 0, "settings.backoff_max_s", "and at most this"),
+    SPAN("lead", 0, "settings.lead_s", "before its start the devices of a reservation are cleared"),
+    SPAN("ended-keep", 0, "settings.ended_keep_s", "that ended work stays in memory"),
+    NUMBER("ended-keep-count", 0, "settings.ended_keep_count", "and at most so many"),
+    SPAN("default-time-limit", 0, "settings.default_time_limit_s", "that work without a time limit is planned with"),
+    SPAN("starvation-after", 0, "settings.starvation_after_s", "of waiting, until others leave a place"),
+    MIB("device-reserve", 0, "settings.device_reserve_mib", "memory of a device that no fraction gets"),
+    TEXT("reclaim-to", 0, "settings.reclaim_to", "WHAT", "quota or fair_share"),
+    TEXT("placement", 0, "settings.placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),
+    WHEN_OPTIONS,
+};
+static const struct cli_option change_list_options[] = {
+    QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
+    QUERY("project", 'p', NULL, "PATH", "with all that is below it"),
+    QUERY("state", 's', NULL, "STATE", "scheduled, active, expired, reverted, settled or failed"),
+};
+static const struct cli_option revert_options[] = {
+    TEXT("reason", 'r', NULL, "TEXT", "for people, kept in the audit"),
+    DRY_RUN,
 };
 static const struct cli_option tenant_query[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
@@ -519,11 +578,26 @@ COMMAND project_show = { "project", "show", ARGUMENTS("PATH..."), .summary = "a 
     .examples = "  berth project show amber/vision" };
 COMMAND project_remove = { "project", "remove", ARGUMENTS("PATH..."), .summary = "remove an empty project", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/projects/{}", LOOK("/v1/projects/{}", "be removed"),
     .examples = "  berth project remove amber/vision/old --yes" };
-COMMAND quota_set = { "quota", "set", ARGUMENT("PATH"), .summary = "change quotas of a tenant or project; what is not named stays", OPTIONS(quota_options),
-    .method = "PATCH", .path = "/v1/projects/{}", COLUMNS(project_columns),
-    .examples = "  berth quota set amber --quota h100-80g=8 --limit h100-80g=none" };
-COMMAND quota_show = { "quota", "show", ARGUMENTS("PATH..."), .summary = "quotas of a tenant or project, with use", .run = run_quota_show,
-    .examples = "  berth quota show amber amber/vision" };
+COMMAND quota_set = { "quota", "set", ARGUMENT("PATH"), .summary = "change quotas of a tenant or project, for good or for a time; what is not named stays", OPTIONS(quota_change_options),
+    .run = run_change, COLUMNS(change_columns),
+    .examples = "  berth quota set amber --quota h100-80g=8 --limit h100-80g=none\n"
+                "  berth quota set amber --quota h100-80g=2 --for 12h --dry-run" };
+COMMAND quota_show = { "quota", "show", .arguments = "[PATH...]", .arguments_max = CLI_ARGUMENTS_MAX, .summary = "quotas of tenants and projects, with use; all unless named", .run = run_quota_show,
+    .examples = "  berth quota show\n  berth quota show amber amber/vision" };
+COMMAND quota_changes = { "quota", "changes", .summary = "changes that hold, are to come, or ended lately", OPTIONS(change_list_options), .method = "GET", .path = "/v1/changes", COLUMNS(change_columns),
+    .examples = "  berth quota changes -p amber --state active" };
+COMMAND quota_revert = { "quota", "revert", ARGUMENTS("CHANGE..."), .summary = "take a change back; a project's path means its newest", OPTIONS(revert_options), .method = "POST", .path = "/v1/changes/{}/revert", COLUMNS(change_columns), LOOK("/v1/changes/{}", "be taken back"),
+    .examples = "  berth quota revert amber" };
+COMMAND policy_set = { "policy", "set", .arguments = "[PATH]", .arguments_max = 1, .summary = "change settings of the scheduler, or a project's priority, for good or for a time", OPTIONS(policy_options),
+    .run = run_change, COLUMNS(change_columns),
+    .examples = "  berth policy set --placement spread --for 2h --dry-run\n"
+                "  berth policy set amber --priority 80 --from 2026-03-27T22:00 --until 2026-03-28T06:00 --every day --zone Europe/Berlin" };
+COMMAND policy_show = { "policy", "show", .arguments = "[CHANGE...]", .arguments_max = CLI_ARGUMENTS_MAX, .summary = "the settings that hold now, or a change", .run = run_policy_show,
+    .examples = "  berth policy show\n  berth policy show night" };
+COMMAND policy_changes = { "policy", "changes", .summary = "changes that hold, are to come, or ended lately", OPTIONS(change_list_options), .method = "GET", .path = "/v1/changes", COLUMNS(change_columns),
+    .examples = "  berth policy changes --state scheduled" };
+COMMAND policy_revert = { "policy", "revert", ARGUMENTS("CHANGE..."), .summary = "take a change back; `settings` means the newest of the settings", OPTIONS(revert_options), .method = "POST", .path = "/v1/changes/{}/revert", COLUMNS(change_columns), LOOK("/v1/changes/{}", "be taken back"),
+    .examples = "  berth policy revert settings" };
 COMMAND class_list = { "class", "list", .summary = "resource classes, with capacity", .method = "GET", .path = "/v1/classes", COLUMNS(class_columns),
     .examples = "  berth class list" };
 COMMAND class_show = { "class", "show", ARGUMENTS("NAME..."), .summary = "a class", .method = "GET", .path = "/v1/classes/{}",
@@ -681,6 +755,12 @@ const struct cli_command *const cli_commands[] = {
     &project_remove,
     &quota_set,
     &quota_show,
+    &quota_changes,
+    &quota_revert,
+    &policy_set,
+    &policy_show,
+    &policy_changes,
+    &policy_revert,
     &class_list,
     &class_show,
     &class_set,

@@ -7,6 +7,7 @@ static const char *const noun_summaries[][2] = {
     { "tenant", "isolation boundaries: own network, storage, uid range, bill" },
     { "project", "the quota tree inside a tenant" },
     { "quota", "guarantees, limits and weights of tenants and projects" },
+    { "policy", "settings of the scheduler and priorities of projects, for good or for a time" },
     { "class", "kinds of hardware" },
     { "pool", "sets of nodes of one class" },
     { "profile", "shapes that users pick" },

@@ -128,7 +128,8 @@ static bool is_list(const struct cli_command *command)
 {
     return strcmp(command->verb, "list") == 0 || strcmp(command->verb, "report") == 0 ||
            strcmp(command->verb, "segments") == 0 || strcmp(command->verb, "show-all") == 0 ||
-           strcmp(command->verb, "availability") == 0 || strcmp(command->verb, "decisions") == 0;
+           strcmp(command->verb, "availability") == 0 || strcmp(command->verb, "decisions") == 0 ||
+           strcmp(command->verb, "changes") == 0;
 }
 
 /* Pages are no larger than what is wanted; 0: as the controller makes them. */

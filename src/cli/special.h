@@ -12,10 +12,8 @@ enum cli_exit run_exec(struct cli *cli);
 enum cli_exit run_cp(struct cli *cli);
 enum cli_exit run_volume_put(struct cli *cli);
 enum cli_exit run_volume_get(struct cli *cli);
-enum cli_exit run_top(struct cli *cli);
 enum cli_exit run_node_drain(struct cli *cli);
 enum cli_exit run_usage_report(struct cli *cli);
-enum cli_exit run_quota_show(struct cli *cli);
 enum cli_exit run_invoice(struct cli *cli);
 enum cli_exit run_apply(struct cli *cli);
 enum cli_exit run_events(struct cli *cli);
@@ -26,6 +24,13 @@ enum cli_exit run_token_create(struct cli *cli);
 enum cli_exit run_device_hold(struct cli *cli);
 enum cli_exit run_image_import(struct cli *cli);
 enum cli_exit run_credential_set(struct cli *cli);
+
+/* policy.c: a table with their quotas of what one may see, or of the projects that are named */
+enum cli_exit run_top(struct cli *cli);
+enum cli_exit run_quota_show(struct cli *cli);
+/* policy.c: changes quotas, priorities, settings; with --dry-run it says what that would do */
+enum cli_exit run_change(struct cli *cli);
+enum cli_exit run_policy_show(struct cli *cli);
 
 /* dry_run.c: what a command with `look` would do. */
 enum cli_exit run_dry(struct cli *cli);

@@ -3,14 +3,19 @@
 #include "os/log.h"
 #include "os/zone_file.h"
 
-/* The first reservation whose zone, by name, none before it had. */
-static bool is_first_of_zone(const struct state *state, const struct reservation *reservation)
+/* Names of zones, each once. */
+struct zone_names {
+    struct arena *arena; /* borrowed */
+    VEC(const char *) names;
+};
+
+static void add_zone(struct zone_names *zones, struct str name)
 {
-    const struct reservation *r = state->first_reservation;
-    while (r != reservation &&
-           (reservation_state_is_final(r->r.state) || !str_eq(r->r.zone, reservation->r.zone)))
-        r = r->next;
-    return r == reservation;
+    for (size_t i = 0; i < zones->names.count; i++) {
+        if (str_is(name, zones->names.items[i]))
+            return;
+    }
+    vec_push(&zones->names, str_c(zones->arena, name));
 }
 
 static void zone_refresh(struct engine *engine, const char *zone, struct wall now)
@@ -32,12 +37,16 @@ void zones_refresh(struct engine *engine, struct wall now)
 {
     AUTO(arena) struct arena arena = { 0 };
     const struct state *state = engine_state(engine);
-    const char **zones = arena_new(&arena, RESERVATIONS_MAX, sizeof(*zones));
-    size_t count = 0;
+    struct zone_names zones = { .arena = &arena };
     for (const struct reservation *r = state->first_reservation; r != NULL; r = r->next) {
-        if (!reservation_state_is_final(r->r.state) && is_first_of_zone(state, r))
-            zones[count++] = str_c(&arena, r->r.zone);
+        if (!reservation_state_is_final(r->r.state))
+            add_zone(&zones, r->r.zone);
     }
-    for (size_t i = 0; i < count; i++)
-        zone_refresh(engine, zones[i], now);
+    for (const struct change *c = state->first_change; c != NULL; c = c->next) {
+        if (!change_state_is_final(c->r.state))
+            add_zone(&zones, c->r.zone);
+    }
+    for (size_t i = 0; i < zones.names.count; i++)
+        zone_refresh(engine, zones.names.items[i], now);
+    vec_done(&zones.names);
 }

@@ -1,4 +1,4 @@
-/* zones.h - what the system says of time zones by now, told to reservations of before. */
+/* zones.h - what the system says of zones by now, told to reservations and changes of before. */
 #ifndef CONTROLLER_ZONES_H
 #define CONTROLLER_ZONES_H
 

@@ -1,7 +1,7 @@
 /* config.c - what the operator configures: the start itself, settings, classes, pools, profiles. */
 #include <string.h>
 
-#include "core/decide.h"
+#include "core/policy.h"
 
 static const struct id no_tenant;
 
@@ -62,28 +62,23 @@ static int64_t *setting_of(struct settings_record *record, const struct setting 
     return (int64_t *)(void *)((char *)record + setting->offset);
 }
 
-static enum err settings_merge(const struct settings_record *given, struct settings_record *next,
-                               struct error *e)
+static enum err settings_check(const struct settings_record *next, struct error *e)
 {
-    struct settings_record wanted = *given;
+    struct settings_record wanted = *next;
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         int64_t value = *setting_of(&wanted, &settings[i]);
         const struct range range = { settings[i].field, value, settings[i].min, settings[i].max };
         enum err rc = check_ranges(&range, 1, e);
         if (rc != ERR_OK)
             return rc;
-        if (value != UNSET)
-            *setting_of(next, &settings[i]) = value;
     }
     if (next->unknown_after_s >= next->lost_after_s)
         return err_field(e, "lost_after_s", "lost_after_s must be more than unknown_after_s (%lld)",
                          (long long)next->unknown_after_s);
-    next->reclaim_to = wanted.reclaim_to;
-    next->placement = wanted.placement;
     return ERR_OK;
 }
 
-static bool settings_differ(const struct settings_record *a, const struct settings_record *b)
+bool settings_differ(const struct settings_record *a, const struct settings_record *b)
 {
     struct settings_record left = *a;
     struct settings_record right = *b;
@@ -94,18 +89,44 @@ static bool settings_differ(const struct settings_record *a, const struct settin
     return left.reclaim_to != right.reclaim_to || left.placement != right.placement;
 }
 
+enum err settings_patch(const struct decision *d, const struct policy_patch *patch,
+                        struct settings_record *out, struct error *e)
+{
+    struct settings_record next = d->state->settings;
+    struct policy_patch copy = *patch; /* only read */
+    struct policy_cell cell;
+    for (size_t at = 0; policy_next(&copy, &at, &cell);) {
+        if (cell.field->kind != POLICY_SETTING)
+            continue;
+        if (cell.field->names != NULL &&
+            (*cell.value < 0 || *cell.value >= (int64_t)cell.field->names->count))
+            return err_field(e, cell.field->name, "%s: there is no such %s", cell.field->name,
+                             cell.field->names->what);
+        policy_set(&next, &cell);
+    }
+    enum err rc = settings_check(&next, e);
+    if (rc == ERR_OK)
+        *out = next;
+    return rc;
+}
+
 enum err decide_settings_set(struct decision *d, struct error *e)
 {
-    enum err rc = decide_match(d, d->state->settings.version, e);
-    if (rc != ERR_OK)
-        return rc;
+    struct settings_record given = d->command->settings;
     struct settings_record next = d->state->settings;
-    rc = settings_merge(&d->command->settings, &next, e);
+    enum err rc = decide_match(d, next.version, e);
     if (rc != ERR_OK)
         return rc;
-    if (settings_differ(&next, &d->state->settings))
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        int64_t *value = setting_of(&next, &settings[i]);
+        *value = given_or(*setting_of(&given, &settings[i]), *value);
+    }
+    next.reclaim_to = given.reclaim_to;
+    next.placement = given.placement;
+    rc = settings_check(&next, e);
+    if (rc == ERR_OK && settings_differ(&next, &d->state->settings))
         decide_add(d, EV_SETTINGS_CHANGED, no_tenant)->settings = next;
-    return ERR_OK;
+    return rc;
 }
 
 /* ---- classes ------------------------------------------------------------------------------- */

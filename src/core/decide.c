@@ -61,6 +61,8 @@ static const struct row {
     [CMD_RESERVATION_RELEASE] = { decide_reservation_release, PERMIT_RESERVATION_WRITE },
     [CMD_RESERVATION_CANCEL]  = { decide_reservation_cancel,  PERMIT_RESERVATION_WRITE },
     [CMD_RESERVATION_REZONE]  = { decide_reservation_rezone,  PERMIT_SYSTEM },
+    [CMD_CHANGE_CREATE]       = { decide_change_create,      PERMIT_QUOTA_WRITE },
+    [CMD_CHANGE_REVERT]       = { decide_change_revert,      PERMIT_QUOTA_WRITE },
     [CMD_TICK]                = { decide_tick,               PERMIT_SYSTEM },
 };
 /* clang-format on */

@@ -140,6 +140,8 @@ enum err decide_reservation_confirm(struct decision *d, struct error *e) MUST_CH
 enum err decide_reservation_release(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_reservation_cancel(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_reservation_rezone(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_change_create(struct decision *d, struct error *e) MUST_CHECK;
+enum err decide_change_revert(struct decision *d, struct error *e) MUST_CHECK;
 enum err decide_tick(struct decision *d, struct error *e) MUST_CHECK;
 
 #endif

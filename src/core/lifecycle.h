@@ -99,6 +99,12 @@ void node_gone(struct decision *d, struct node *node);
 /* reservation.c: a window opens or is over, some of it is missing or back, nothing is left. */
 void reservation_tick(struct decision *d, struct reservation *reservation);
 
+/* change.c: a change begins, ends, or is forgotten. At most one of them in one decision: the next
+ * has to see what this one did. */
+void change_tick(struct decision *d, const struct change *change);
+/* The rule of the zone of this command's `reservation` is another now. */
+void changes_rezone(struct decision *d);
+
 /* node.c */
 enum err find_node(const struct decision *d, struct node **out, struct error *e) MUST_CHECK;
 /* The node, if it is the one that asks (or the controller itself asks). */

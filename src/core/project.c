@@ -1,7 +1,7 @@
 /* project.c - tenants and projects: the quota tree, and the sums that must hold in it. */
 #include <string.h>
 
-#include "core/decide.h"
+#include "core/policy.h"
 
 enum { PRIORITY_MAX = 1000, PRIORITY_DEFAULT = 50, WEIGHT_MAX = 1000000, WEIGHT_DEFAULT = 100 };
 
@@ -24,7 +24,7 @@ static const struct project *next_outside(const struct project *project, const s
 
 /* What the children of `top` are guaranteed together: one without a quota counts with its own
  * children's. */
-static int64_t quota_below(const struct project *top, int64_t class_number)
+int64_t quota_below(const struct project *top, int64_t class_number)
 {
     int64_t sum = 0;
     const struct project *p = top->first_child;
@@ -37,7 +37,7 @@ static int64_t quota_below(const struct project *top, int64_t class_number)
     return sum;
 }
 
-static int64_t effective_quota(const struct project *project, int64_t class_number)
+int64_t effective_quota(const struct project *project, int64_t class_number)
 {
     int64_t quota = own_quota(project, class_number);
     return quota > 0 ? quota : quota_below(project, class_number);
@@ -119,64 +119,85 @@ static bool guarantee_holds(const struct state *state, const struct guarantee *g
 
 /* ---- fields -------------------------------------------------------------------------------- */
 
-static enum err quota_check(const struct quota_spec *spec, struct error *e)
+static enum err quota_check(const struct quota *row, struct error *e)
 {
     const struct range ranges[] = {
-        { "quotas.quota_milli", spec->quota_milli, 0, milli_max },
-        { "quotas.lend_limit_milli", spec->lend_limit_milli, UNBOUNDED, milli_max },
-        { "quotas.limit_milli", spec->limit_milli, UNBOUNDED, milli_max },
-        { "quotas.over_quota_weight", spec->over_quota_weight, 0, WEIGHT_MAX },
+        { "quotas.quota_milli", row->quota_milli, 0, milli_max },
+        { "quotas.lend_limit_milli", row->lend_limit_milli, UNBOUNDED, milli_max },
+        { "quotas.limit_milli", row->limit_milli, UNBOUNDED, milli_max },
+        { "quotas.over_quota_weight", row->over_quota_weight, 0, WEIGHT_MAX },
     };
     return check_ranges(ranges, COUNT_OF(ranges), e);
 }
 
-/* The slot of a class in the list, which has room for one more and stays in order. */
-static struct quota *quota_slot(struct quota_list *list, int64_t class_number)
+/* The slot of its class in the list, which has room for one more and stays in order. */
+static struct quota *quota_slot(struct quota_list *list, const struct quota *otherwise)
 {
     size_t at = 0;
-    while (at < list->count && list->items[at].class_number < class_number)
+    while (at < list->count && list->items[at].class_number < otherwise->class_number)
         at++;
-    if (at < list->count && list->items[at].class_number == class_number)
+    if (at < list->count && list->items[at].class_number == otherwise->class_number)
         return &list->items[at];
     memmove(&list->items[at + 1], &list->items[at], (list->count - at) * sizeof(*list->items));
     list->count++;
-    list->items[at] = (struct quota){ .class_number = class_number,
-                                      .lend_limit_milli = UNBOUNDED,
-                                      .limit_milli = UNBOUNDED,
-                                      .over_quota_weight = WEIGHT_DEFAULT };
+    list->items[at] = *otherwise;
     return &list->items[at];
 }
 
-static enum err quotas_merge(struct decision *d, const struct project *old,
-                             struct project_record *next, struct error *e)
+/* Says of one list what the other says as well. */
+static void quota_put(struct quota *quota, const struct quota *row)
 {
-    const struct quota_spec_list *specs = &d->command->project.quotas;
+    quota->quota_milli = given_or(row->quota_milli, quota->quota_milli);
+    quota->lend_limit_milli = given_or(row->lend_limit_milli, quota->lend_limit_milli);
+    quota->limit_milli = given_or(row->limit_milli, quota->limit_milli);
+    quota->over_quota_weight = given_or(row->over_quota_weight, quota->over_quota_weight);
+}
+
+enum err quotas_resolve(const struct decision *d, const struct quota_spec_list *specs,
+                        struct quota_list *out, struct error *e)
+{
     if (specs->count > CLASSES_MAX)
         return err_field(e, "quotas", "quotas: name at most %d classes", CLASSES_MAX);
-    struct quota_list merged = { .count = next->quotas.count };
-    merged.items = arena_new(d->arena, merged.count + specs->count, sizeof(*merged.items));
-    if (merged.count > 0)
-        memcpy(merged.items, next->quotas.items, merged.count * sizeof(*merged.items));
-
+    struct quota_list list = { .items = arena_new(d->arena, specs->count, sizeof(*list.items)) };
     for (size_t i = 0; i < specs->count; i++) {
         const struct quota_spec *spec = &specs->items[i];
         struct class_object *class = NULL;
         enum err rc = find_class(d, spec->class_name, "quotas.class", &class, e);
-        if (rc == ERR_OK)
-            rc = quota_check(spec, e);
         if (rc != ERR_OK)
             return rc;
-        struct quota *quota = quota_slot(&merged, class->r.number);
-        quota->quota_milli = given_or(spec->quota_milli, quota->quota_milli);
-        quota->lend_limit_milli = given_or(spec->lend_limit_milli, quota->lend_limit_milli);
-        quota->limit_milli = given_or(spec->limit_milli, quota->limit_milli);
-        quota->over_quota_weight = given_or(spec->over_quota_weight, quota->over_quota_weight);
+        const struct quota nothing = { class->r.number, UNSET, UNSET, UNSET, UNSET };
+        const struct quota row = { class->r.number, spec->quota_milli, spec->lend_limit_milli,
+                                   spec->limit_milli, spec->over_quota_weight };
+        rc = quota_check(&row, e);
+        if (rc != ERR_OK)
+            return rc;
+        quota_put(quota_slot(&list, &nothing), &row);
+    }
+    *out = list;
+    return ERR_OK;
+}
 
+static enum err quotas_merge(const struct decision *d, const struct project *old,
+                             const struct policy_patch *patch, bool is_forced,
+                             struct project_record *next, struct error *e)
+{
+    const struct quota_list *rows = &patch->quotas;
+    struct quota_list merged = { .count = next->quotas.count };
+    merged.items = arena_new(d->arena, merged.count + rows->count, sizeof(*merged.items));
+    if (merged.count > 0)
+        memcpy(merged.items, next->quotas.items, merged.count * sizeof(*merged.items));
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct quota *row = &rows->items[i];
+        const struct quota none = { row->class_number, 0, UNBOUNDED, UNBOUNDED, WEIGHT_DEFAULT };
+        if (state_class(d->state, row->class_number)->is_removed)
+            continue; /* since the change was made */
+        struct quota *quota = quota_slot(&merged, &none);
+        quota_put(quota, row);
         const struct guarantee guarantee = {
             old, id_is_none(next->parent) ? NULL : state_project(d->state, next->parent),
-            class->r.number, quota->quota_milli
+            row->class_number, quota->quota_milli
         };
-        bool is_forced = d->command->project.is_forced;
         if (guarantee_holds(d->state, &guarantee, is_forced ? NULL : e))
             continue;
         if (!is_forced)
@@ -187,14 +208,46 @@ static enum err quotas_merge(struct decision *d, const struct project *old,
     return ERR_OK;
 }
 
-static enum err project_check(const struct project_spec *spec, struct error *e)
+static enum err project_check(const struct policy_patch *patch, struct error *e)
 {
     const struct range ranges[] = {
-        { "priority", spec->priority, 0, PRIORITY_MAX },
-        { "log_quota_mib", spec->log_quota_mib, 0, LOG_QUOTA_MIB_MAX },
-        { "log_days", spec->log_days, 0, LOG_DAYS_MAX },
+        { "priority", patch->priority, 0, PRIORITY_MAX },
+        { "log_quota_mib", patch->log_quota_mib, 0, LOG_QUOTA_MIB_MAX },
+        { "log_days", patch->log_days, 0, LOG_DAYS_MAX },
     };
     return check_ranges(ranges, COUNT_OF(ranges), e);
+}
+
+/* What the command says of a project. */
+static enum err patch_of(const struct decision *d, struct policy_patch *out, struct error *e)
+{
+    const struct project_spec *spec = &d->command->project;
+    *out = policy_nothing();
+    out->priority = spec->priority;
+    out->log_quota_mib = spec->log_quota_mib;
+    out->log_days = spec->log_days;
+    enum err rc = project_check(out, e);
+    return rc == ERR_OK ? quotas_resolve(d, &spec->quotas, &out->quotas, e) : rc;
+}
+
+enum err project_patch(const struct decision *d, const struct project *project,
+                       const struct policy_patch *patch, bool is_forced, struct project_record *out,
+                       struct error *e)
+{
+    struct project_record next = project->r;
+    enum err rc = project_check(patch, e);
+    if (rc != ERR_OK)
+        return rc;
+    next.priority = given_or(patch->priority, next.priority);
+    next.log_quota_mib = given_or(patch->log_quota_mib, next.log_quota_mib);
+    next.log_days = given_or(patch->log_days, next.log_days);
+    /* The flag tells of the last change that named guarantees. */
+    if (patch->quotas.count > 0)
+        next.is_overcommitted = false;
+    rc = quotas_merge(d, project, patch, is_forced, &next, e);
+    if (rc == ERR_OK)
+        *out = next;
+    return rc;
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
@@ -234,9 +287,10 @@ enum err decide_project_create(struct decision *d, struct error *e)
     const struct project_spec *spec = &d->command->project;
     struct str parent_path = { 0 };
     struct str name = { 0 };
+    struct policy_patch patch;
     enum err rc = path_split(spec->path, &parent_path, &name, e);
     if (rc == ERR_OK)
-        rc = project_check(spec, e);
+        rc = patch_of(d, &patch, e);
     if (rc != ERR_OK)
         return rc;
     if (state_project_by_path(d->state, spec->path) != NULL)
@@ -262,7 +316,7 @@ enum err decide_project_create(struct decision *d, struct error *e)
                              TENANT_NUMBERS_MAX);
         next.number = d->state->next_tenant_number;
     }
-    rc = quotas_merge(d, NULL, &next, e);
+    rc = quotas_merge(d, NULL, &patch, spec->is_forced, &next, e);
     if (rc != ERR_OK)
         return rc;
     decide_add(d, EV_PROJECT_SET, tenant)->project_set = next;
@@ -280,7 +334,7 @@ static enum err project_target(const struct decision *d, struct project **out, s
     return find_project(d, name.size > 0 ? name : d->command->project.path, "path", out, e);
 }
 
-static bool project_differs(const struct project_record *a, const struct project_record *b)
+bool project_differs(const struct project_record *a, const struct project_record *b)
 {
     return a->priority != b->priority || a->log_quota_mib != b->log_quota_mib ||
            a->log_days != b->log_days || a->is_overcommitted != b->is_overcommitted ||
@@ -295,18 +349,12 @@ enum err decide_project_update(struct decision *d, struct error *e)
     enum err rc = project_target(d, &project, e);
     if (rc == ERR_OK)
         rc = decide_match(d, project->r.version, e);
+    struct policy_patch patch;
+    struct project_record next = { .number = 0 };
     if (rc == ERR_OK)
-        rc = project_check(&d->command->project, e);
-    if (rc != ERR_OK)
-        return rc;
-    struct project_record next = project->r;
-    next.priority = given_or(d->command->project.priority, next.priority);
-    next.log_quota_mib = given_or(d->command->project.log_quota_mib, next.log_quota_mib);
-    next.log_days = given_or(d->command->project.log_days, next.log_days);
-    /* The flag tells of the last change that named guarantees. */
-    if (d->command->project.quotas.count > 0)
-        next.is_overcommitted = false;
-    rc = quotas_merge(d, project, &next, e);
+        rc = patch_of(d, &patch, e);
+    if (rc == ERR_OK)
+        rc = project_patch(d, project, &patch, d->command->project.is_forced, &next, e);
     if (rc != ERR_OK)
         return rc;
     if (project_differs(&next, &project->r))

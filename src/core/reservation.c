@@ -9,83 +9,54 @@
 
 #include "core/lifecycle.h"
 #include "core/slots.h"
+#include "core/when.h"
 #include "model/transition.h"
 
-enum { DAY_S = 86400, YEAR_S = 366 * DAY_S, INTERVAL_MAX = 53, OF_TENANT_MAX = 200 };
+enum { OF_TENANT_MAX = 200 };
 
 static const int64_t gpu_milli_max = INT64_C(1000) * 1000 * 1000;
 
 /* ---- what is asked for --------------------------------------------------------------------- */
 
-static enum err parse_time(struct str text, const char *field, int64_t *out, struct error *e)
-{
-    struct local local = { 0 };
-    if (!local_parse(text, &local))
-        return err_field(e, field, "%s: expected a local time like 2026-03-27T18:00:00", field);
-    *out = local.s;
-    return ERR_OK;
-}
-
-static enum err fill_times(const struct decision *d, struct reservation_record *r, struct error *e)
-{
-    const struct reservation_spec *s = &d->command->reservation;
-    enum err rc = parse_time(s->start, "start", &r->start_s, e);
-    if (rc == ERR_OK && (s->end.size > 0) == (s->duration_s != UNSET))
-        rc = err_field(e, "end", "end: give either end or duration_s");
-    if (rc == ERR_OK && s->end.size > 0)
-        rc = parse_time(s->end, "end", &r->end_s, e);
-    else if (rc == ERR_OK)
-        r->end_s = r->start_s + s->duration_s;
-    if (rc == ERR_OK && s->until.size > 0)
-        rc = parse_time(s->until, "until", &r->until_s, e);
-    if (rc == ERR_OK && s->until.size > 0 && r->repeat == REPEAT_NEVER)
-        rc = err_field(e, "until", "until: only what repeats has one; give every as well");
-    if (rc == ERR_OK && r->end_s <= r->start_s)
-        rc = err_field(e, "end", "end: must be after start");
-    if (rc == ERR_OK && r->end_s - r->start_s > YEAR_S)
-        rc = err_field(e, "end", "end: a window has at most 366 days");
-    return rc;
-}
-
-static enum err check_repeat(struct reservation_record *r, struct error *e)
-{
-    if (r->repeat == REPEAT_NEVER)
-        return ERR_OK;
-    if (r->repeat == REPEAT_WEEKDAY && r->interval != 1)
-        return err_field(e, "interval", "interval: weekdays are taken one after the other");
-    if (r->end_s - r->start_s > calendar_span_max(r->repeat, r->interval))
-        return err_field(e, "end", "end: the window would reach into the next one");
-    if (r->until_s == 0)
-        r->until_s = r->start_s + YEAR_S;
-    if (r->until_s <= r->start_s || r->until_s > r->start_s + YEAR_S)
-        return err_field(e, "until", "until: must be within 366 days after start");
-    return ERR_OK;
-}
-
-/* Its zone by name, and by what the name means now. */
-static enum err fill_zone(const struct decision *d, struct reservation_record *r, struct error *e)
-{
-    const struct reservation_spec *s = &d->command->reservation;
-    struct zone zone;
-    bool is_utc = s->zone.size == 0 || str_is(s->zone, "UTC");
-    r->zone = is_utc ? STR("UTC") : s->zone;
-    r->zone_rule = is_utc ? STR("UTC0") : s->zone_rule;
-    if (s->zone.size > ZONE_NAME_MAX || zone_parse(r->zone_rule, &zone, NULL) != ERR_OK)
-        return err_field(e, "zone", "zone: there is no time zone \"%.*s\"",
-                         (int)MIN_OF(s->zone.size, (size_t)ZONE_NAME_MAX), s->zone.data);
-    return ERR_OK;
-}
-
+/* The next window that is not over; false with text: there is none. */
 static enum err fill_window(const struct decision *d, struct reservation_record *r, struct error *e)
 {
     struct calendar calendar = reservation_calendar(r);
     struct window window;
     if (!calendar_next(&calendar, d->wall, &window))
         return err_field(e, "end", "end: is over already");
-    if (window.start.ns > d->wall.ns + YEAR_S * NS_PER_S)
-        return err_field(e, "start", "start: at most 366 days ahead");
     r->window_start = window.start;
     r->window_end = window.end;
+    return ERR_OK;
+}
+
+static enum err fill_when(const struct decision *d, struct reservation_record *r, struct error *e)
+{
+    const struct reservation_spec *s = &d->command->reservation;
+    const struct when_spec spec = { .zone = s->zone,
+                                    .zone_rule = s->zone_rule,
+                                    .start = s->start,
+                                    .end = s->end,
+                                    .until = s->until,
+                                    .start_name = "start",
+                                    .end_name = "end",
+                                    .until_name = "until",
+                                    .duration_s = s->duration_s,
+                                    .every = s->every,
+                                    .interval = s->interval };
+    struct when when;
+    enum err rc = when_fill(&spec, d->wall, &when, e);
+    if (rc != ERR_OK)
+        return rc;
+    r->zone = when.zone;
+    r->zone_rule = when.zone_rule;
+    r->start_s = when.start_s;
+    r->end_s = when.end_s;
+    r->repeat = when.repeat;
+    r->interval = when.interval;
+    r->until_s = when.until_s;
+    r->window_start = when.window.start;
+    r->window_end = when.window.end;
     return ERR_OK;
 }
 
@@ -94,9 +65,6 @@ static enum err fill(const struct decision *d, struct reservation_record *r, str
     const struct reservation_spec *s = &d->command->reservation;
     const struct range ranges[] = {
         { "gpu_milli", s->gpu_milli, 1000, gpu_milli_max },
-        { "duration_s", s->duration_s, 1, YEAR_S },
-        { "every", s->every, REPEAT_NEVER, REPEAT_COUNT - 1 },
-        { "interval", s->interval, 1, INTERVAL_MAX },
         { "end_policy", s->end_policy, 0, END_POLICY_COUNT - 1 },
     };
     enum err rc = check_ranges(ranges, COUNT_OF(ranges), e);
@@ -105,16 +73,9 @@ static enum err fill(const struct decision *d, struct reservation_record *r, str
     if (rc != ERR_OK)
         return rc;
     r->gpu_milli = s->gpu_milli;
-    r->repeat = (enum repeat)given_or(s->every, REPEAT_NEVER);
-    r->interval = given_or(s->interval, 1);
     r->end_policy = (enum end_policy)given_or(s->end_policy, END_REQUEUE);
     r->is_lent = s->is_lent;
-    rc = fill_zone(d, r, e);
-    if (rc == ERR_OK)
-        rc = fill_times(d, r, e);
-    if (rc == ERR_OK)
-        rc = check_repeat(r, e);
-    return rc != ERR_OK ? rc : fill_window(d, r, e);
+    return fill_when(d, r, e);
 }
 
 static enum err fill_class(const struct decision *d, struct reservation_record *r, struct error *e)
@@ -395,6 +356,7 @@ enum err decide_reservation_rezone(struct decision *d, struct error *e)
             peak + r.gpu_milli > slots_capacity(d->state, d->sched, r.class_number);
         (void)set(d, &r);
     }
+    changes_rezone(d);
     return ERR_OK;
 }
 

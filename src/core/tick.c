@@ -103,6 +103,9 @@ enum err decide_tick(struct decision *d, struct error *e)
         case DUE_RESERVATION:
             reservation_tick(d, due[i].reservation);
             break;
+        case DUE_CHANGE:
+            change_tick(d, due[i].change);
+            break;
         case DUE_FORGET:
             forget(d, due[i].workload);
             break;

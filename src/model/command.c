@@ -46,6 +46,8 @@ static const char *const names[CMD_COUNT] = {
     [CMD_RESERVATION_RELEASE] = "reservation_release",
     [CMD_RESERVATION_CANCEL] = "reservation_cancel",
     [CMD_RESERVATION_REZONE] = "reservation_rezone",
+    [CMD_CHANGE_CREATE] = "change_create",
+    [CMD_CHANGE_REVERT] = "change_revert",
     [CMD_TICK] = "tick",
 };
 

@@ -54,6 +54,8 @@ enum command_type {
     CMD_RESERVATION_RELEASE,
     CMD_RESERVATION_CANCEL,
     CMD_RESERVATION_REZONE, /* the system's table says another rule of that zone by now */
+    CMD_CHANGE_CREATE,      /* of quotas, priorities or settings */
+    CMD_CHANGE_REVERT,
     CMD_TICK, /* deadlines: back-off, start timeout, grace, drain, forgetting ended work */
     CMD_COUNT
 };
@@ -169,6 +171,7 @@ struct command {
         struct image_spec image_set;
         struct credential_spec credential_set;
         struct upload_stored upload_stored;
+        struct change_spec change;
         struct reservation_spec reservation; /* rezone: zone and rule of it */
     };
     struct target target; /* of everything that acts on an object */

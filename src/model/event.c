@@ -37,6 +37,8 @@ static const char *const names[EV_TYPE_COUNT] = {
     [EV_UPLOAD_STORED] = "upload_stored",
     [EV_RESERVATION_SET] = "reservation_set",
     [EV_RESERVATION_REMOVED] = "reservation_removed",
+    [EV_CHANGE_SET] = "change_set",
+    [EV_CHANGE_REMOVED] = "change_removed",
 };
 
 const char *event_name(enum event_type type)

@@ -46,6 +46,8 @@ enum event_type {
     EV_UPLOAD_STORED = 76,
     EV_RESERVATION_SET = 80,     /* asked for, and every step of it: after-image */
     EV_RESERVATION_REMOVED = 81, /* ended long ago: left memory, stays in the journal */
+    EV_CHANGE_SET = 90,          /* of quotas or settings, asked for and every step: after-image */
+    EV_CHANGE_REMOVED = 91,      /* ended long ago: left memory, stays in the journal */
     EV_TYPE_COUNT
 };
 
@@ -151,6 +153,7 @@ struct event {
         struct credential_record credential_set;
         struct upload_stored upload_stored;
         struct reservation_record reservation_set;
+        struct change_record change_set;
         struct removed removed; /* every ..._REMOVED, EV_WORKLOAD_FORGOTTEN, ..._UNTIED */
     };
 };

@@ -69,6 +69,8 @@ static const struct step {
     [EV_UPLOAD_STORED] = { evolve_upload_stored, true },
     [EV_RESERVATION_SET] = { evolve_reservation_set, true },
     [EV_RESERVATION_REMOVED] = { evolve_reservation_removed, false },
+    [EV_CHANGE_SET] = { evolve_change_set, true },
+    [EV_CHANGE_REMOVED] = { evolve_change_removed, false },
 };
 
 /* Counted after the event, so that a tenant's feed begins with its own creation. */

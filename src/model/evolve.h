@@ -35,6 +35,8 @@ evolve_fn evolve_gang_changed; /* evolve_gang.c */
 
 evolve_fn evolve_reservation_set, evolve_reservation_removed; /* evolve_reservation.c */
 
+evolve_fn evolve_change_set, evolve_change_removed; /* evolve_change.c */
+
 evolve_fn evolve_allocation_granted, evolve_allocation_changed; /* evolve_allocation.c */
 
 /* The attempt is over, or another begins: nothing is missing of it. */
@@ -43,6 +45,8 @@ void gang_drop(struct state *state, struct id workload);
 void workload_forget(struct state *state, struct workload *workload);
 /* Takes all reservations of a project out of the state. */
 void reservations_drop(struct state *state, struct id project);
+/* Takes all changes of a project out of the state. */
+void changes_drop(struct state *state, struct id project);
 /* Takes everything that belongs to a tenant out of the state, except its projects and workloads. */
 void belongings_drop(struct state *state, struct id tenant);
 

@@ -292,6 +292,30 @@ void reservation_drop(struct pool *pool, struct reservation_record *r)
     str_drop(pool, &r->detail);
 }
 
+void change_keep(struct pool *pool, struct change_record *r)
+{
+    str_keep(pool, &r->name);
+    str_keep(pool, &r->user);
+    str_keep(pool, &r->reason);
+    str_keep(pool, &r->zone);
+    str_keep(pool, &r->zone_rule);
+    str_keep(pool, &r->detail);
+    quotas_keep(pool, &r->to.quotas);
+    quotas_keep(pool, &r->former.quotas);
+}
+
+void change_drop(struct pool *pool, struct change_record *r)
+{
+    str_drop(pool, &r->name);
+    str_drop(pool, &r->user);
+    str_drop(pool, &r->reason);
+    str_drop(pool, &r->zone);
+    str_drop(pool, &r->zone_rule);
+    str_drop(pool, &r->detail);
+    quotas_drop(pool, &r->to.quotas);
+    quotas_drop(pool, &r->former.quotas);
+}
+
 void allocation_keep(struct pool *pool, struct allocation_record *r)
 {
     KEEP_ITEMS(pool, &r->shares);

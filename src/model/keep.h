@@ -38,6 +38,9 @@ void credential_drop(struct pool *pool, struct credential_record *r);
 void reservation_keep(struct pool *pool, struct reservation_record *r);
 void reservation_drop(struct pool *pool, struct reservation_record *r);
 
+void change_keep(struct pool *pool, struct change_record *r);
+void change_drop(struct pool *pool, struct change_record *r);
+
 /* Lists of nodes. */
 void devices_keep(struct pool *pool, struct device_list *list);
 void devices_drop(struct pool *pool, struct device_list *list);

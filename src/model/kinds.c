@@ -33,6 +33,12 @@ static const char *const reservation_states[RSV_STATE_COUNT] = {
 };
 NAMES(reservation_state_names, "reservation state", reservation_states);
 
+static const char *const change_states[CHG_STATE_COUNT] = {
+    [CHG_SCHEDULED] = "scheduled", [CHG_ACTIVE] = "active",   [CHG_EXPIRED] = "expired",
+    [CHG_REVERTED] = "reverted",   [CHG_SETTLED] = "settled", [CHG_FAILED] = "failed",
+};
+NAMES(change_state_names, "change state", change_states);
+
 static const char *const repeats[REPEAT_COUNT] = {
     [REPEAT_DAY] = "day",
     [REPEAT_WEEKDAY] = "weekday",

@@ -43,6 +43,18 @@ enum reservation_state {
     RSV_STATE_COUNT
 };
 
+/* Of a change of quotas, priorities or settings. */
+enum change_state {
+    CHG_NONE,
+    CHG_SCHEDULED, /* its time is to come, or to come again */
+    CHG_ACTIVE,    /* it holds now */
+    CHG_EXPIRED,   /* its time is over: what was before holds again */
+    CHG_REVERTED,  /* a person took it back */
+    CHG_SETTLED,   /* one for good that holds, and cannot be taken back any more */
+    CHG_FAILED,    /* its time came, and it could not be done */
+    CHG_STATE_COUNT
+};
+
 enum workload_kind { KIND_JOB, KIND_SESSION, KIND_SERVICE, KIND_CLUSTER, WORKLOAD_KIND_COUNT };
 enum class_kind { CLASS_GPU, CLASS_CPU, CLASS_KIND_COUNT };
 enum slicing { SLICING_POLICED, SLICING_MIG, SLICING_COOPERATIVE, SLICING_COUNT };
@@ -102,6 +114,7 @@ struct enum_names {
 extern const struct enum_names workload_state_names;
 extern const struct enum_names allocation_state_names;
 extern const struct enum_names reservation_state_names;
+extern const struct enum_names change_state_names;
 extern const struct enum_names repeat_names; /* of base/calendar.h; once has no name */
 extern const struct enum_names end_policy_names;
 extern const struct enum_names workload_kind_names;
@@ -132,6 +145,11 @@ static inline bool workload_state_is_final(enum workload_state s)
 static inline bool reservation_state_is_final(enum reservation_state s)
 {
     return s >= RSV_COMPLETED;
+}
+
+static inline bool change_state_is_final(enum change_state s)
+{
+    return s >= CHG_EXPIRED;
 }
 
 /* Something is kept free for it. */

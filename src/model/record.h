@@ -43,6 +43,8 @@ enum {
     ARGV_MAX = 1024,
     ENV_MAX = 512,
     LABELS_MAX = 64,
+    CHANGES_MAX = 1000,          /* of settings and quotas, that have a time or wait for it */
+    CHANGES_KEPT_MAX = 16,       /* of one project: for good, and can still be taken back */
     RESERVATIONS_MAX = 1000,     /* that have not ended; what is to come of them is counted often */
     SPEC_MAX_BYTES = 128 * 1024, /* of one workload's JSON */
     DIGEST_BYTES = 32
@@ -269,6 +271,51 @@ struct reservation_record {
     struct wall window_start, window_end; /* the open one or the next; of ended ones the last */
     int64_t windows_passed;
     struct mono ended_at; /* 0: it has not ended */
+    uint64_t created_sequence;
+    struct wall created;
+    uint64_t version;
+};
+
+/* Settings by the names they have in settings_record; UNSET: that one is not meant. */
+struct settings_patch {
+    int64_t grace_s, kill_confirm_s, min_runtime_s, min_runtime_in_quota_s, start_timeout_s;
+    int64_t lost_after_s, unknown_after_s, device_reserve_mib, backoff_base_s, backoff_max_s;
+    int64_t lead_s, ended_keep_s, ended_keep_count, default_time_limit_s, starvation_after_s;
+    int64_t reclaim_to, placement; /* enums */
+};
+
+/* Fields of a project, or settings, and a value for each; UNSET: that one is not meant. */
+struct policy_patch {
+    struct quota_list quotas; /* by class number; their fields may be UNSET as well */
+    int64_t priority, log_quota_mib, log_days;
+    struct settings_patch settings;
+};
+
+/*
+ * A change of a project or of the settings: at once or later, for good or in windows of time. While
+ * it is active it has what was before. Its rule is kept as a reservation's.
+ */
+struct change_record {
+    struct id id;
+    struct id project; /* none: it is of the settings */
+    struct str name;   /* of one that has not ended: nobody else's; "": none */
+    struct str user;
+    struct str reason;
+    struct policy_patch to;
+    struct policy_patch former; /* while it is active: the same fields before it */
+    bool is_forced;             /* also beyond what there is */
+    struct str zone;
+    struct str zone_rule;   /* base/zone.h */
+    int64_t start_s, end_s; /* of the first window: struct local; end 0: for good */
+    enum repeat repeat;
+    int64_t interval;
+    int64_t until_s; /* of what repeats: the last window begins before; struct local */
+    enum change_state state;
+    struct str detail;                    /* why it is in this state, for people */
+    struct wall window_start, window_end; /* the open one or the next; end 0: for good */
+    int64_t windows_passed;
+    uint64_t active_sequence; /* of when it became active: later ones lie over earlier ones */
+    struct mono ended_at;     /* 0: it has not ended */
     uint64_t created_sequence;
     struct wall created;
     uint64_t version;

@@ -52,6 +52,8 @@ static void walk_belongings(const struct state *state, const struct walk *walk)
         give(walk, (struct event){ .type = EV_CREDENTIAL_SET, .credential_set = c->r });
     for (const struct reservation *r = state->first_reservation; r != NULL; r = r->next)
         give(walk, (struct event){ .type = EV_RESERVATION_SET, .reservation_set = r->r });
+    for (const struct change *c = state->first_change; c != NULL; c = c->next)
+        give(walk, (struct event){ .type = EV_CHANGE_SET, .change_set = c->r });
     for (const struct upload *upload = state->first_upload; upload != NULL; upload = upload->next)
         give(walk, (struct event){ .type = EV_UPLOAD_STORED, .upload_stored = upload->r });
 }

@@ -133,6 +133,20 @@ struct reservation_spec {
     bool is_request; /* only asked for: somebody confirms it later */
 };
 
+/* Times are local ones of the zone; without `from` it begins now, without an end it is for good. */
+struct change_spec {
+    struct str name, project; /* no project: of the settings */
+    struct str reason;
+    struct str zone, zone_rule; /* as of a reservation */
+    struct str from, until, repeat_until;
+    int64_t duration_s; /* instead of `until` */
+    int64_t every, interval;
+    int64_t priority, log_quota_mib, log_days;
+    struct quota_spec_list quotas;
+    struct settings_patch settings;
+    bool is_forced;
+};
+
 struct credential_spec {
     struct str tenant, registry, username, sealed;
 };

@@ -51,6 +51,7 @@ void state_free(struct state *state)
     mix_done(&state->mix);
     id_map_done(&state->reservations);
     id_map_done(&state->gangs);
+    id_map_done(&state->changes);
     pool_done(&state->pool);
     mem_free(state);
 }

@@ -111,6 +111,12 @@ struct gang {
     struct gang *next, *prev;
 };
 
+struct change {
+    struct change_record r;
+    struct project *project; /* NULL: of the settings */
+    struct change *next, *prev;
+};
+
 struct state {
     struct pool pool;
     uint64_t sequence; /* of the last event applied */
@@ -135,7 +141,8 @@ struct state {
     struct credential *first_credential, *last_credential;
     struct upload *first_upload;
     struct reservation *first_reservation, *last_reservation;
-    struct gang *first_gang, *last_gang; /* in the order in which they got gaps */
+    struct gang *first_gang, *last_gang;       /* in the order in which they got gaps */
+    struct change *first_change, *last_change; /* in order of creation */
     size_t project_count, node_count, workload_count, ended_count, allocation_count;
 
     struct id_map projects; /* tenants too */
@@ -151,6 +158,7 @@ struct state {
     struct id_map credentials;
     struct id_map reservations;
     struct id_map gangs; /* by workload */
+    struct id_map changes;
 };
 
 /* An empty state, before any event. Freeing it frees everything that was found in it. */
@@ -230,6 +238,12 @@ struct reservation *state_reservation_by_name(const struct state *state, struct 
 /* Its rule; the zone's was checked when it was made. */
 struct calendar reservation_calendar(const struct reservation_record *r);
 struct window reservation_window(const struct reservation_record *r);
+
+struct change *state_change(const struct state *state, struct id id);
+/* The one of that name that has not ended, else the last that had it. */
+struct change *state_change_by_name(const struct state *state, struct str name);
+/* Its rule; of one for good it says nothing. */
+struct calendar change_calendar(const struct change_record *r);
 
 /* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
 struct quota project_quota(const struct project *project, int64_t class_number);

@@ -135,6 +135,7 @@ DEFINE_LIST_CHECK(volume, volumes)
 DEFINE_LIST_CHECK(image, images)
 DEFINE_LIST_CHECK(credential, credentials)
 DEFINE_LIST_CHECK(reservation, reservations)
+DEFINE_LIST_CHECK(change, changes)
 DEFINE_LIST_CHECK(node, nodes)
 DEFINE_LIST_CHECK(workload, workloads)
 
@@ -179,11 +180,22 @@ static bool check_gangs(const struct state *state, struct error *e)
     return true;
 }
 
+static bool check_changes(const struct state *state, struct error *e)
+{
+    for (const struct change *c = state->first_change; c != NULL; c = c->next)
+        FACT(e,
+             id_is_none(c->r.project) ? c->project == NULL
+                                      : c->project == state_project(state, c->r.project),
+             "change %.*s is of the wrong project", STR_ARG(c->r.name));
+    return true;
+}
+
 static bool check_belongings(const struct state *state, struct error *e)
 {
     return check_token_list(state, e) && check_volume_list(state, e) &&
            check_image_list(state, e) && check_credential_list(state, e) &&
-           check_reservation_list(state, e) && check_reservations(state, e);
+           check_reservation_list(state, e) && check_reservations(state, e) &&
+           check_change_list(state, e) && check_changes(state, e);
 }
 
 static bool check_node(const struct state *state, const struct node *node, size_t *held,

@@ -111,6 +111,21 @@ static const bool reservation_steps[RSV_STATE_COUNT][RSV_STATE_COUNT] = {
         [RSV_CANCELLED] = true,
     },
 };
+
+static const bool change_steps[CHG_STATE_COUNT][CHG_STATE_COUNT] = {
+    [CHG_SCHEDULED] = {
+        [CHG_ACTIVE] = true,
+        [CHG_EXPIRED] = true, /* its last window passed while the controller was away */
+        [CHG_REVERTED] = true,
+        [CHG_FAILED] = true,
+    },
+    [CHG_ACTIVE] = {
+        [CHG_SCHEDULED] = true, /* a window is over, and there is another */
+        [CHG_EXPIRED] = true,
+        [CHG_REVERTED] = true,
+        [CHG_SETTLED] = true,
+    },
+};
 /* clang-format on */
 
 bool workload_may_become(enum workload_state from, enum workload_state to)
@@ -126,4 +141,9 @@ bool allocation_may_become(enum allocation_state from, enum allocation_state to)
 bool reservation_may_become(enum reservation_state from, enum reservation_state to)
 {
     return from < RSV_STATE_COUNT && to < RSV_STATE_COUNT && reservation_steps[from][to];
+}
+
+bool change_may_become(enum change_state from, enum change_state to)
+{
+    return from < CHG_STATE_COUNT && to < CHG_STATE_COUNT && change_steps[from][to];
 }

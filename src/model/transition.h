@@ -18,5 +18,6 @@
 bool workload_may_become(enum workload_state from, enum workload_state to);
 bool allocation_may_become(enum allocation_state from, enum allocation_state to);
 bool reservation_may_become(enum reservation_state from, enum reservation_state to);
+bool change_may_become(enum change_state from, enum change_state to);
 
 #endif

@@ -107,6 +107,70 @@ void due_restart(struct sched *sched)
     }
 }
 
+/* When a change begins or ends; INT64_MAX: by time alone it never does. */
+static struct wall change_at(const struct change *change)
+{
+    const struct change_record *r = &change->r;
+    const struct wall never_at = { INT64_MAX };
+    if (r->state == CHG_SCHEDULED)
+        return r->window_start;
+    return r->state == CHG_ACTIVE && r->end_s != 0 ? r->window_end : never_at;
+}
+
+/* What ends at an instant ends before something begins then. */
+static bool is_before(const struct change *a, const struct change *b)
+{
+    int64_t left = change_at(a).ns;
+    int64_t right = change_at(b).ns;
+    if (left != right)
+        return left < right;
+    return a->r.state == CHG_ACTIVE && b->r.state == CHG_SCHEDULED;
+}
+
+void due_changes(struct sched *sched)
+{
+    sched->next_change = NULL;
+    sched->old_change = NULL;
+    for (const struct change *c = sched->state->first_change; c != NULL; c = c->next) {
+        if (change_state_is_final(c->r.state)) {
+            if (sched->old_change == NULL ||
+                mono_before(c->r.ended_at, sched->old_change->r.ended_at))
+                sched->old_change = c;
+        } else if (change_at(c).ns != INT64_MAX &&
+                   (sched->next_change == NULL || is_before(c, sched->next_change))) {
+            sched->next_change = c;
+        }
+    }
+}
+
+static struct mono next_change_at(const struct sched *sched)
+{
+    if (sched->next_change == NULL)
+        return never;
+    return (struct mono){ change_at(sched->next_change).ns - sched->wall_ahead_ns };
+}
+
+static struct mono old_change_at(const struct sched *sched)
+{
+    if (sched->old_change == NULL)
+        return never;
+    return mono_add_s(sched->old_change->r.ended_at, sched->state->settings.ended_keep_s);
+}
+
+/* One at a time: what it does has to be known when the next is decided. */
+static size_t change_due(const struct sched *sched, struct mono now, struct due *out, size_t max)
+{
+    const struct change *change = NULL;
+    if (!mono_before(now, next_change_at(sched)))
+        change = sched->next_change;
+    else if (!mono_before(now, old_change_at(sched)))
+        change = sched->old_change;
+    if (change == NULL || max == 0)
+        return 0;
+    *out = (struct due){ .kind = DUE_CHANGE, .change = change };
+    return 1;
+}
+
 /* ---- asking -------------------------------------------------------------------------------- */
 
 static struct due due_of(const struct skip_node *entry)
@@ -124,6 +188,7 @@ static struct due due_of(const struct skip_node *entry)
         due.workload = ((struct swork *)entry->item)->workload;
         break;
     case DUE_RESERVATION: /* kept elsewhere */
+    case DUE_CHANGE:
         break;
     case DUE_DRAIN:
         due.node = ((struct snode *)entry->item)->node;
@@ -146,6 +211,7 @@ size_t sched_due(const struct sched *sched, struct mono now, struct due *out, si
          n != NULL && n->key.major <= now.ns && count < max; n = skip_next(n))
         out[count++] = due_of(n);
     count += window_due(sched, now, out + count, max - count);
+    count += change_due(sched, now, out + count, max - count);
     size_t beyond = too_many(sched);
     size_t forgotten = 0;
     for (const struct skip_node *n = skip_first(&sched->forgettable);
@@ -167,5 +233,6 @@ struct mono sched_next_due(const struct sched *sched)
     if (ended != NULL)
         at.ns = MIN_OF(at.ns, ended->key.major);
     at.ns = MIN_OF(at.ns, window_next_due(sched).ns);
+    at.ns = MIN_OF(at.ns, MIN_OF(next_change_at(sched).ns, old_change_at(sched).ns));
     return too_many(sched) > 0 ? sched->state->now : at;
 }

@@ -366,7 +366,9 @@ struct sched {
     struct sreservation *first_reservation, *last_reservation; /* in order of creation */
     VEC(struct pick) picks; /* of windows, as of the last refresh: by start, then node */
     int64_t wall_ahead_ns;  /* wall clock minus ledger time */
-    struct mono window_at;  /* when a window is to be cleared, or a protection ends; 0: never */
+    /* The next change that begins or ends, and the next one that is forgotten; NULL: none. */
+    const struct change *next_change, *old_change;
+    struct mono window_at; /* when a window is to be cleared, or a protection ends; 0: never */
 
     uint64_t pass;
     struct mono retry_at;  /* the earliest of all projects; 0: none */
@@ -483,7 +485,9 @@ void due_allocation(struct sched *sched, struct sallocation *allocation);
 void due_node(struct sched *sched, struct snode *node);
 void due_work(struct sched *sched, struct swork *work);
 void due_drop(struct sched *sched, bool *has_due, struct skip_key key);
-void due_restart(struct sched *sched); /* the controller started: all nodes have time to report */
+void due_restart(struct sched *sched);
+void due_changes(struct sched *sched);
+/* after any of them changed */ /* the controller started: all nodes have time to report */
 
 /* domain.c: racks and blocks. */
 void domain_enter(struct sched *sched, struct snode *node); /* by its labels */

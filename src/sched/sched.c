@@ -16,6 +16,7 @@ static void sched_fill(struct sched *sched)
     sched->wall_ahead_ns = state->wall.ns - state->now.ns;
     for (struct reservation *r = state->first_reservation; r != NULL; r = r->next)
         window_add(sched, r);
+    due_changes(sched);
     for (struct workload *w = state->first_workload; w != NULL; w = w->next)
         queue_add_work(sched, w);
     for (const struct node *n = state->first_node; n != NULL; n = n->next) {
@@ -183,6 +184,7 @@ void sched_note(struct sched *sched, const struct event *event)
         break;
     case EV_PROJECT_REMOVED:
         note_project_removed(sched, event->removed.id);
+        due_changes(sched);
         break;
     case EV_NODE_SET:
     case EV_NODE_CONTACT:
@@ -211,6 +213,10 @@ void sched_note(struct sched *sched, const struct event *event)
     case EV_RESERVATION_SET:
     case EV_RESERVATION_REMOVED:
         note_reservation(sched, event);
+        break;
+    case EV_CHANGE_SET:
+    case EV_CHANGE_REMOVED:
+        due_changes(sched);
         break;
     case EV_ALLOCATION_GRANTED:
         allocation_add(sched, state_allocation(sched->state, event->allocation_granted.id));

@@ -172,6 +172,7 @@ enum due_kind {
     DUE_DRAIN,       /* the node should be empty by now */
     DUE_PROVISION,   /* the site has made no capacity for it */
     DUE_RESERVATION, /* a window begins or ends, or what it has is not as its state says */
+    DUE_CHANGE,      /* of quotas or settings: it begins or ends; only one at a time */
     DUE_FORGET,      /* ended long ago, or too many have: out of memory with it */
 };
 struct due {
@@ -180,6 +181,7 @@ struct due {
     struct workload *workload;       /* of all others */
     struct node *node;               /* DUE_DRAIN */
     struct reservation *reservation; /* DUE_RESERVATION */
+    const struct change *change;     /* DUE_CHANGE */
 };
 /* Fills `out` with what is due by now, at most `max`, earliest first; returns how many. */
 size_t sched_due(const struct sched *sched, struct mono now, struct due *out, size_t max);

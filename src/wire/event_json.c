@@ -57,6 +57,8 @@ static const struct event_form forms[EV_TYPE_COUNT] = {
     [EV_UPLOAD_STORED] = { .schema = &upload_stored_schema },
     [EV_RESERVATION_SET] = FORM(reservation_record_schema, ID_RESERVATION, reservation_set.id),
     [EV_RESERVATION_REMOVED] = FORM(removed_reservation_schema, ID_RESERVATION, removed.id),
+    [EV_CHANGE_SET] = FORM(change_record_schema, ID_CHANGE, change_set.id),
+    [EV_CHANGE_REMOVED] = FORM(removed_change_schema, ID_CHANGE, removed.id),
 };
 /* clang-format on */
 

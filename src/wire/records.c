@@ -221,6 +221,91 @@ const struct schema reservation_record_schema =
     SCHEMA("ReservationRecord", reservation_record_fields, "a reservation");
 #undef OF
 
+#define OF struct quota
+static const struct field quota_patch_fields[] = {
+    { F_AS("class", CLASS, class_number) },
+    { F(I64, quota_milli), .flags = FIELD_UNSET },
+    { F(I64, lend_limit_milli), .flags = FIELD_UNSET },
+    { F(I64, limit_milli), .flags = FIELD_UNSET },
+    { F(I64, over_quota_weight), .flags = FIELD_UNSET },
+};
+const struct schema quota_patch_schema =
+    SCHEMA("QuotaPatch", quota_patch_fields, "some quota fields of a project for a class");
+#undef OF
+
+#define OF struct settings_patch
+#define SETTING(name)                                                                              \
+    {                                                                                              \
+        F(I64, name), .flags = FIELD_UNSET                                                         \
+    }
+static const struct field settings_patch_fields[] = {
+    SETTING(grace_s),
+    SETTING(kill_confirm_s),
+    SETTING(min_runtime_s),
+    SETTING(min_runtime_in_quota_s),
+    SETTING(start_timeout_s),
+    SETTING(lost_after_s),
+    SETTING(unknown_after_s),
+    SETTING(device_reserve_mib),
+    SETTING(backoff_base_s),
+    SETTING(backoff_max_s),
+    SETTING(lead_s),
+    SETTING(ended_keep_s),
+    SETTING(ended_keep_count),
+    SETTING(default_time_limit_s),
+    SETTING(starvation_after_s),
+    { F(ENUM, reclaim_to), .names = &reclaim_to_names, .flags = FIELD_UNSET },
+    { F(ENUM, placement), .names = &placement_names, .flags = FIELD_UNSET },
+};
+#undef SETTING
+const struct schema settings_patch_schema =
+    SCHEMA("SettingsPatch", settings_patch_fields, "some settings");
+#undef OF
+
+#define OF struct policy_patch
+static const struct field policy_patch_fields[] = {
+    { F(STRUCT_LIST, quotas), .schema = &quota_patch_schema, .flags = FIELD_SPARSE },
+    { F(I64, priority), .flags = FIELD_UNSET },
+    { F(I64, log_quota_mib), .flags = FIELD_UNSET },
+    { F(I64, log_days), .flags = FIELD_UNSET },
+    { F(STRUCT, settings), .schema = &settings_patch_schema, .flags = FIELD_SPARSE },
+};
+const struct schema policy_patch_schema =
+    SCHEMA("PolicyPatch", policy_patch_fields, "fields of a project, or settings");
+#undef OF
+
+#define OF struct change_record
+static const struct field change_record_fields[] = {
+    { F(ID, id), .id_kind = ID_CHANGE },
+    { F(PROJECT, project) },
+    { F(STR, name) },
+    { F(STR, user) },
+    { F(STR, reason) },
+    { F(STRUCT, to), .schema = &policy_patch_schema },
+    { F(STRUCT, former), .schema = &policy_patch_schema },
+    { F(BOOL, is_forced) },
+    { F(STR, zone) },
+    { F(STR, zone_rule) },
+    { F(I64, start_s), .doc = "local time of the zone, in seconds as if it were UTC" },
+    { F(I64, end_s), .doc = "likewise; 0: for good" },
+    { F_AS("every", ENUM, repeat), .names = &repeat_names },
+    { F(I64, interval) },
+    { F(I64, until_s) },
+    { F(ENUM, state), .names = &change_state_names },
+    { F(STR, detail) },
+    { F(WALL, window_start) },
+    { F(WALL, window_end) },
+    { F(I64, windows_passed) },
+    { F(U64, active_sequence), .flags = FIELD_STORED },
+    { F(MONO, ended_at), .flags = FIELD_STORED },
+    { F(U64, created_sequence), .flags = FIELD_STORED },
+    { F(WALL, created) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
+};
+const struct schema change_record_schema =
+    SCHEMA("ChangeRecord", change_record_fields, "a change of quotas or settings");
+#undef OF
+
 /* ---- nodes --------------------------------------------------------------------------------- */
 
 #define OF struct device_record
@@ -454,6 +539,7 @@ REMOVED(node, "NodeRemoved", ID_NODE);
 REMOVED(workload, "WorkloadForgotten", ID_WORKLOAD);
 REMOVED(untied, "WorkloadUntied", ID_WORKLOAD);
 REMOVED(reservation, "ReservationRemoved", ID_RESERVATION);
+REMOVED(change, "ChangeRemoved", ID_CHANGE);
 REMOVED(volume, "VolumeRemoved", ID_VOLUME);
 REMOVED(image, "ImageRemoved", ID_IMAGE);
 REMOVED(credential, "CredentialRemoved", ID_CREDENTIAL);
@@ -551,6 +637,10 @@ const struct schema *const record_schemas[] = {
     &image_record_schema,
     &credential_record_schema,
     &reservation_record_schema,
+    &quota_patch_schema,
+    &settings_patch_schema,
+    &policy_patch_schema,
+    &change_record_schema,
     &device_record_schema,
     &hold_schema,
     &node_record_schema,
@@ -570,6 +660,7 @@ const struct schema *const record_schemas[] = {
     &removed_workload_schema,
     &removed_untied_schema,
     &removed_reservation_schema,
+    &removed_change_schema,
     &removed_volume_schema,
     &removed_image_schema,
     &removed_credential_schema,

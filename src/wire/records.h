@@ -13,10 +13,11 @@ extern const struct schema class_record_schema, pool_record_schema, request_sche
 
 extern const struct schema controller_started_schema, removed_class_schema, removed_pool_schema,
     removed_profile_schema, removed_project_schema, removed_token_schema, removed_node_schema,
-    reservation_record_schema, removed_untied_schema, removed_reservation_schema,
-    removed_workload_schema, removed_volume_schema, removed_image_schema, removed_credential_schema,
-    node_contact_schema, node_holds_schema, device_changed_schema, workload_changed_schema,
-    allocation_changed_schema, upload_stored_schema;
+    quota_patch_schema, settings_patch_schema, policy_patch_schema, change_record_schema,
+    removed_change_schema, reservation_record_schema, removed_untied_schema,
+    removed_reservation_schema, removed_workload_schema, removed_volume_schema,
+    removed_image_schema, removed_credential_schema, node_contact_schema, node_holds_schema,
+    device_changed_schema, workload_changed_schema, allocation_changed_schema, upload_stored_schema;
 
 /* Every table above: tests walk them. */
 extern const struct schema *const record_schemas[];

@@ -13,6 +13,8 @@ static const struct field quota_view_fields[] = {
     { F(I64, allocated_milli), .doc = "in use now, by the whole subtree" },
     { F(I64, borrowed_milli), .doc = "of it, above the quota" },
     { F(I64, pending_milli), .doc = "asked for by waiting work" },
+    { F(BOOL, is_over_limit), .flags = FIELD_SPARSE,
+      .doc = "more is in use than the limit: it was lowered, and nothing is stopped for that" },
 };
 static const struct schema quota_view_schema =
     SCHEMA("Quota", quota_view_fields, "quota and use of a class");
@@ -330,6 +332,112 @@ static const struct field reservation_view_fields[] = {
 };
 const struct schema reservation_view_schema =
     SCHEMA("Reservation", reservation_view_fields, "devices for a project in windows of time");
+#undef OF
+
+#define OF struct quota_spec
+static const struct field quota_part_fields[] = {
+    { F_AS("class", STR, class_name) },
+    { F(I64, quota_milli), .flags = FIELD_UNSET },
+    { F(I64, lend_limit_milli), .flags = FIELD_UNSET },
+    { F(I64, limit_milli), .flags = FIELD_UNSET },
+    { F(I64, over_quota_weight), .flags = FIELD_UNSET },
+};
+static const struct schema quota_part_schema =
+    SCHEMA("QuotaFields", quota_part_fields, "some quota fields of a project for a class");
+#undef OF
+
+#define OF struct policy_view
+static const struct field policy_view_fields[] = {
+    { F(STRUCT_LIST, quotas), .schema = &quota_part_schema, .flags = FIELD_SPARSE },
+    { F(I64, priority), .flags = FIELD_UNSET },
+    { F(I64, log_quota_mib), .flags = FIELD_UNSET },
+    { F(I64, log_days), .flags = FIELD_UNSET },
+    { F(STRUCT, settings), .schema = &settings_patch_schema, .flags = FIELD_SPARSE },
+};
+static const struct schema policy_view_schema =
+    SCHEMA("PolicyFields", policy_view_fields, "fields of a project, or settings");
+#undef OF
+
+#define OF struct change_view
+static const struct field change_view_fields[] = {
+    { F(ID, id), .id_kind = ID_CHANGE },
+    { F(STR, name), .flags = FIELD_SPARSE },
+    { F(STR, project), .flags = FIELD_SPARSE, .doc = "absent: it is of the settings" },
+    { F(STR, tenant), .flags = FIELD_SPARSE },
+    { F(STR, user) },
+    { F(STR, reason), .flags = FIELD_SPARSE },
+    { F(STR, summary), .doc = "what it sets, for people: \"h100-80g limit 4 -> 8\"" },
+    { F(ENUM, state), .names = &change_state_names },
+    { F(STR, detail), .flags = FIELD_SPARSE, .doc = "why it is in this state" },
+    { F(STRUCT_LIST, quotas), .schema = &quota_part_schema, .flags = FIELD_SPARSE },
+    { F(I64, priority), .flags = FIELD_UNSET },
+    { F(I64, log_quota_mib), .flags = FIELD_UNSET },
+    { F(I64, log_days), .flags = FIELD_UNSET },
+    { F(STRUCT, settings), .schema = &settings_patch_schema, .flags = FIELD_SPARSE },
+    { F(STRUCT, former), .schema = &policy_view_schema, .flags = FIELD_SPARSE,
+      .doc = "while it is active: what holds again after it" },
+    { F(BOOL, is_forced), .doc = "quotas beyond what there is are accepted" },
+    { F(STR, zone) },
+    { F(STR, from), .doc = "of its first window, in local time of the zone" },
+    { F(STR, until), .flags = FIELD_SPARSE, .doc = "absent: for good" },
+    { F_AS("every", ENUM, repeat), .names = &repeat_names, .flags = FIELD_SPARSE,
+      .doc = "absent: once" },
+    { F(I64, interval) },
+    { F(STR, repeat_until), .flags = FIELD_SPARSE, .doc = "the last window begins before" },
+    { F(WALL, window_start), .doc = "the open window or the next; of an ended one the last" },
+    { F(WALL, window_end), .doc = "absent: for good" },
+    { F(I64, windows_passed) },
+    { F(WALL, created) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
+};
+const struct schema change_view_schema =
+    SCHEMA("Change", change_view_fields, "a change of a project or of the settings");
+#undef OF
+
+#define OF struct preview_level_view
+static const struct field preview_level_fields[] = {
+    { F(STR, project) },
+    { F_AS("class", STR, class_name) },
+    { F(I64, quota_milli), .doc = "its own, or the sum of its children's" },
+    { F(I64, new_quota_milli) },
+    { F(I64, limit_milli), .doc = "-1: none" },
+    { F(I64, new_limit_milli) },
+    { F(I64, allocated_milli) },
+    { F(I64, pending_milli) },
+    { F(I64, borrowed_milli) },
+    { F(I64, new_borrowed_milli) },
+    { F(BOOL, is_over_limit), .doc = "more is in use than the new limit; nothing is stopped" },
+};
+static const struct schema preview_level_schema =
+    SCHEMA("PreviewLevel", preview_level_fields, "a project and class that a change touches");
+#undef OF
+
+#define OF struct preview_work_view
+static const struct field preview_work_fields[] = {
+    { F(ID, workload), .id_kind = ID_WORKLOAD },
+    { F(STR, name) },
+    { F(STR, project) },
+    { F(STR, user) },
+    { F_AS("class", STR, class_name) },
+    { F(I64, charge_milli) },
+    { F(STR, effect), .doc = "becomes_borrowed, becomes_guaranteed, loses_protection or "
+                             "gains_protection" },
+    { F(BOOL, is_preemptible), .doc = "false: it is never stopped for others" },
+};
+static const struct schema preview_work_schema =
+    SCHEMA("PreviewWork", preview_work_fields, "running work that a change concerns");
+#undef OF
+
+#define OF struct preview_view
+static const struct field preview_view_fields[] = {
+    { F(STRUCT, change), .schema = &change_view_schema, .doc = "with what is now in `former`" },
+    { F(BOOL, is_overcommitted), .doc = "it is accepted by force only" },
+    { F(STRUCT_LIST, levels), .schema = &preview_level_schema },
+    { F(STRUCT_LIST, work), .schema = &preview_work_schema, .doc = "the first 200" },
+    { F(I64, work_count), .doc = "of it in all" },
+};
+const struct schema preview_view_schema =
+    SCHEMA("ChangePreview", preview_view_fields, "what a change would do; nothing is done");
 #undef OF
 
 #define OF struct slot_view

@@ -13,6 +13,7 @@
 #ifndef WIRE_RESOURCE_H
 #define WIRE_RESOURCE_H
 
+#include "model/spec.h"
 #include "model/state.h"
 #include "wire/link.h"
 #include "wire/schema.h"
@@ -32,6 +33,7 @@ struct quota_view {
     struct str class_name; /* "class" */
     int64_t quota_milli, lend_limit_milli, limit_milli, over_quota_weight;
     int64_t allocated_milli, borrowed_milli, pending_milli; /* now, of the whole subtree */
+    bool is_over_limit; /* it was lowered below what is in use */
 };
 
 struct quota_view_list {
@@ -281,6 +283,63 @@ struct reservation_view {
 void reservation_view_fill(struct reservation_view *view, const struct state *state,
                            const struct reservation *reservation, struct arena *arena);
 
+/* What a change sets, or what was before. */
+struct policy_view {
+    struct quota_spec_list quotas;
+    int64_t priority, log_quota_mib, log_days;
+    struct settings_patch settings;
+};
+
+struct change_view {
+    struct id id;
+    struct str name, project, tenant, user, reason; /* no project: of the settings */
+    struct str summary;
+    enum change_state state;
+    struct str detail;
+    struct quota_spec_list quotas;
+    int64_t priority, log_quota_mib, log_days;
+    struct settings_patch settings;
+    struct policy_view former;
+    bool is_forced;
+    struct str zone, from, until, repeat_until;
+    enum repeat repeat;
+    int64_t interval;
+    struct wall window_start, window_end;
+    int64_t windows_passed;
+    struct wall created;
+    uint64_t version;
+};
+void change_view_fill(struct change_view *view, const struct state *state,
+                      const struct change_record *r, struct arena *arena);
+
+struct preview_level_view {
+    struct str project, class_name;
+    int64_t quota_milli, new_quota_milli, limit_milli, new_limit_milli;
+    int64_t allocated_milli, pending_milli, borrowed_milli, new_borrowed_milli;
+    bool is_over_limit;
+};
+struct preview_level_list {
+    struct preview_level_view *items;
+    size_t count;
+};
+struct preview_work_view {
+    struct id workload;
+    struct str name, project, user, class_name, effect;
+    int64_t charge_milli;
+    bool is_preemptible;
+};
+struct preview_work_list {
+    struct preview_work_view *items;
+    size_t count;
+};
+struct preview_view {
+    struct change_view change;
+    bool is_overcommitted;
+    struct preview_level_list levels;
+    struct preview_work_list work;
+    int64_t work_count;
+};
+
 struct slot_view {
     struct wall start, end;
     struct str class_name;
@@ -416,6 +475,7 @@ extern const struct schema project_view_schema, class_view_schema, pool_view_sch
     reservation_view_schema, slot_view_schema, image_view_schema, token_view_schema,
     credential_view_schema, upload_view_schema, usage_view_schema, invoice_view_schema,
     segment_view_schema, audit_view_schema, decision_view_schema, whoami_view_schema,
-    status_view_schema, problem_view_schema, settings_view_schema;
+    status_view_schema, change_view_schema, preview_view_schema, problem_view_schema,
+    settings_view_schema;
 
 #endif

@@ -1,7 +1,9 @@
 /* resource_fill.c - from the state to views: ids become names, monotonic times become durations. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/policy.h"
 #include "wire/resource.h"
 
 /* ---- names --------------------------------------------------------------------------------- */
@@ -127,6 +129,7 @@ static struct quota_view quota_view_of(const struct project *project, struct str
         .allocated_milli = use->allocated_milli,
         .borrowed_milli = use->borrowed_milli,
         .pending_milli = use->pending_milli,
+        .is_over_limit = quota.limit_milli != UNBOUNDED && use->allocated_milli > quota.limit_milli,
     };
 }
 
@@ -459,6 +462,107 @@ void volume_view_fill(struct volume_view *view, const struct state *state,
         .created = volume->r.created,
         .version = volume->r.version,
     };
+}
+
+static struct quota_spec_list quota_specs(const struct state *state, const struct quota_list *list,
+                                          struct arena *arena)
+{
+    struct quota_spec_list specs = { .count = list->count };
+    specs.items = arena_new(arena, list->count, sizeof(*specs.items));
+    for (size_t i = 0; i < list->count; i++) {
+        const struct quota *q = &list->items[i];
+        specs.items[i] =
+            (struct quota_spec){ name_of_class(state, q->class_number), q->quota_milli,
+                                 q->lend_limit_milli, q->limit_milli, q->over_quota_weight };
+    }
+    return specs;
+}
+
+static struct str local_copy(int64_t s, struct arena *arena)
+{
+    return str_of(local_text((struct local){ s }, arena_new(arena, 1, LOCAL_TEXT_MAX)));
+}
+
+/* A value as people write it. */
+static const char *policy_text(const struct policy_field *field, int64_t value, struct arena *arena)
+{
+    if (field->names != NULL)
+        return enum_name(field->names, value >= 0 ? (unsigned)value : UINT_MAX);
+    if (value == UNBOUNDED)
+        return str_is(str_of(field->name), "limit_milli") ? "none" : "all";
+    if (field->kind == POLICY_QUOTA && strstr(field->name, "_milli") != NULL)
+        return milli_text(value, arena_new(arena, 1, MILLI_TEXT_MAX));
+    return arena_format(arena, "%lld", (long long)value);
+}
+
+/* "h100-80g limit 4 -> 8, priority 50 -> 80" */
+static struct str change_summary(const struct state *state, const struct change_record *r,
+                                 struct arena *arena)
+{
+    struct policy_patch to = r->to;         /* only read */
+    struct policy_patch former = r->former; /* likewise */
+    struct policy_cell cell;
+    const char *text = "";
+    const struct str unit = STR("_milli");
+    for (size_t at = 0; policy_next(&to, &at, &cell);) {
+        struct str name = str_of(cell.field->name);
+        struct str of = cell.field->kind == POLICY_QUOTA ? name_of_class(state, cell.class_number)
+                                                         : (struct str){ 0 };
+        const int64_t *before = policy_find(&former, &cell);
+        bool is_known = before != NULL && *before != UNSET;
+        if (name.size > unit.size &&
+            memcmp(name.data + name.size - unit.size, unit.data, unit.size) == 0)
+            name.size -= unit.size;
+        text = arena_format(arena, "%s%s%.*s%s%.*s %s%s%s", text, *text != '\0' ? ", " : "",
+                            STR_ARG(of), of.size > 0 ? " " : "", STR_ARG(name),
+                            is_known ? policy_text(cell.field, *before, arena) : "",
+                            is_known ? " -> " : "", policy_text(cell.field, *cell.value, arena));
+    }
+    return str_of(text);
+}
+
+void change_view_fill(struct change_view *view, const struct state *state,
+                      const struct change_record *r, struct arena *arena)
+{
+    const struct project *project =
+        id_is_none(r->project) ? NULL : state_project(state, r->project);
+    *view = (struct change_view){
+        .id = r->id,
+        .name = r->name,
+        .user = r->user,
+        .reason = r->reason,
+        .summary = change_summary(state, r, arena),
+        .state = r->state,
+        .detail = r->detail,
+        .quotas = quota_specs(state, &r->to.quotas, arena),
+        .priority = r->to.priority,
+        .log_quota_mib = r->to.log_quota_mib,
+        .log_days = r->to.log_days,
+        .settings = r->to.settings,
+        .former = { .quotas = quota_specs(state, &r->former.quotas, arena),
+                    .priority = r->former.priority,
+                    .log_quota_mib = r->former.log_quota_mib,
+                    .log_days = r->former.log_days,
+                    .settings = r->former.settings },
+        .is_forced = r->is_forced,
+        .zone = r->zone,
+        .from = local_copy(r->start_s, arena),
+        .repeat = r->repeat,
+        .interval = r->interval,
+        .window_start = r->window_start,
+        .window_end = r->window_end,
+        .windows_passed = r->windows_passed,
+        .created = r->created,
+        .version = r->version,
+    };
+    if (project != NULL) {
+        view->project = project->r.path;
+        view->tenant = project->tenant->r.path;
+    }
+    if (r->end_s != 0)
+        view->until = local_copy(r->end_s, arena);
+    if (r->repeat != REPEAT_NEVER)
+        view->repeat_until = local_copy(r->until_s, arena);
 }
 
 void reservation_view_fill(struct reservation_view *view, const struct state *state,

@@ -489,6 +489,19 @@ static enum err pass_over(const struct decoder *d, const struct path *path)
     return json_cursor_skip(d->c, &value) ? ERR_OK : malformed(d);
 }
 
+/* What an absent object means: UNSET where its fields may be. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables nest */
+static void unset_fields(const struct schema *schema, void *object)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct field *field = &schema->fields[i];
+        if ((field->flags & FIELD_UNSET) != 0)
+            *(int64_t *)field_of(field, object) = UNSET;
+        else if (field->kind == FIELD_STRUCT)
+            unset_fields(field->schema, field_of(field, object));
+    }
+}
+
 /* After the last member: what had to be there, and what is UNSET by not being there. */
 static enum err close_object(const struct decoder *d, const struct path *path,
                              const struct schema *schema, uint64_t seen, void *object)
@@ -502,6 +515,8 @@ static enum err close_object(const struct decoder *d, const struct path *path,
             return refuse(d, &here, "is required");
         if ((field->flags & FIELD_UNSET) != 0)
             *(int64_t *)field_of(field, object) = UNSET;
+        else if (field->kind == FIELD_STRUCT)
+            unset_fields(field->schema, field_of(field, object));
     }
     return ERR_OK;
 }

@@ -22,6 +22,8 @@ static bool is_empty(const struct field *field, const void *object)
 {
     const void *at = field_in(field, object);
 
+    if ((field->flags & FIELD_UNSET) != 0)
+        return *(const int64_t *)at == UNSET;
     switch (field->kind) {
     case FIELD_STR:
     case FIELD_RAW:

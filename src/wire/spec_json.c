@@ -291,6 +291,58 @@ const struct schema settings_spec_schema =
     SCHEMA("SettingsSpec", settings_fields, "settings to change; the others stay");
 #undef OF
 
+#define OF struct settings_patch
+static const struct field settings_change_fields[] = {
+    { OPTIONAL(I64, grace_s, 0, 900) },
+    { OPTIONAL(I64, kill_confirm_s, 1, 3600) },
+    { OPTIONAL(I64, min_runtime_s, 0, DAY_S) },
+    { OPTIONAL(I64, min_runtime_in_quota_s, 0, DAY_S) },
+    { OPTIONAL(I64, start_timeout_s, 1, DAY_S) },
+    { OPTIONAL(I64, lost_after_s, 5, DAY_S) },
+    { OPTIONAL(I64, unknown_after_s, 1, DAY_S) },
+    { OPTIONAL(I64, device_reserve_mib, 0, INT64_C(1) << 20) },
+    { OPTIONAL(I64, backoff_base_s, 0, DAY_S) },
+    { OPTIONAL(I64, backoff_max_s, 0, DAY_S) },
+    { OPTIONAL(I64, lead_s, 0, DAY_S) },
+    { OPTIONAL(I64, ended_keep_s, 0, 366 * DAY_S) },
+    { OPTIONAL(I64, ended_keep_count, 0, 10000000) },
+    { OPTIONAL(I64, default_time_limit_s, 0, 366 * DAY_S) },
+    { OPTIONAL(I64, starvation_after_s, 1, 366 * DAY_S) },
+    { OPTIONAL(ENUM, reclaim_to, 0, 0), .names = &reclaim_to_names },
+    { OPTIONAL(ENUM, placement, 0, 0), .names = &placement_names },
+};
+static const struct schema settings_change_schema =
+    SCHEMA("SettingsChange", settings_change_fields, "settings to change: see Settings");
+#undef OF
+
+#define OF struct change_spec
+static const struct field change_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES, .doc = "for people, and to find it again" },
+    { F(STR, project), .max = PROJECT_MAX,
+      .doc = "path or id; without one it is of the settings of the installation" },
+    { F(STR, reason), .max = TEXT_MAX, .doc = "for people" },
+    { F(STRUCT_LIST, quotas), .schema = &quota_spec_schema, .max = CLASSES_MAX },
+    { OPTIONAL(I64, priority, 0, 1000), .doc = "among siblings" },
+    { OPTIONAL(I64, log_quota_mib, 0, LOG_QUOTA_MIB_MAX) },
+    { OPTIONAL(I64, log_days, 0, LOG_DAYS_MAX) },
+    { F(STRUCT, settings), .schema = &settings_change_schema },
+    { F(STR, zone), .max = ZONE_NAME_MAX, .doc = "\"Europe/Berlin\"; default UTC" },
+    { F(STR, from), .max = LOCAL_TEXT_MAX,
+      .doc = "local time there: \"2026-03-27T18:00:00\"; default: now" },
+    { F(STR, until), .max = LOCAL_TEXT_MAX,
+      .doc = "likewise: then what was before holds again; without an end it is for good" },
+    { OPTIONAL(I64, duration_s, 1, 366 * DAY_S), .doc = "instead of until" },
+    { OPTIONAL(ENUM, every, 0, 0), .names = &repeat_names,
+      .doc = "day, weekday or week; once unless given" },
+    { OPTIONAL(I64, interval, 1, 53), .doc = "every so many days or weeks; default 1" },
+    { F(STR, repeat_until), .max = LOCAL_TEXT_MAX,
+      .doc = "local time that the last window begins before; default: 366 days after from" },
+    { F(BOOL, is_forced), .doc = "accept quotas beyond what there is, and mark the project" },
+};
+const struct schema change_spec_schema =
+    SCHEMA("ChangeSpec", change_fields, "a change of a project or of the settings");
+#undef OF
+
 #define OF struct target
 static const struct field target_fields[] = {
     { F(STR, reason), .max = TEXT_MAX, .doc = "for people, kept in the audit" },

@@ -11,6 +11,7 @@
 #include "cli/guess.h"
 #include "cli/help.h"
 #include "cli/ignore.h"
+#include "cli/special.h"
 #include "cli/tree.h"
 #include "cli/words.h"
 #include "os/fd.h"
@@ -165,10 +166,22 @@ static void test_settings(void **state)
     }
 }
 
+/* What settings have, a policy sets; each is in the object `settings` there. */
+static void test_policies(void **state)
+{
+    (void)state;
+    const struct cli_command *set = command("policy", "set");
+    for (size_t i = 0; i < settings_spec_schema.count; i++) {
+        char field[64];
+        (void)snprintf(field, sizeof(field), "settings.%s", settings_spec_schema.fields[i].name);
+        CHECK(field, has_option_of(set, field));
+    }
+}
+
 static bool destroys(const struct cli_command *c)
 {
-    static const char *const verbs[] = { "remove",       "drain",  "requeue",
-                                         "confirm-lost", "cancel", "revoke" };
+    static const char *const verbs[] = { "remove", "drain",  "requeue", "confirm-lost",
+                                         "cancel", "revoke", "revert" };
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         if (strcmp(c->verb, verbs[i]) == 0)
             return true;
@@ -191,7 +204,8 @@ static void test_dry_runs(void **state)
         CHECK(c->verb, destroys(c) == (c->look != NULL));
         CHECK(c->verb, (c->look != NULL) == (c->would != NULL));
         CHECK(c->verb, c->look == NULL || strstr(c->look, "{}") != NULL);
-        CHECK(c->verb, is_offered == (c->look != NULL || strcmp(c->verb, "apply") == 0));
+        CHECK(c->verb, is_offered == (c->look != NULL || strcmp(c->verb, "apply") == 0 ||
+                                      c->run == run_change));
     }
 }
 
@@ -660,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_quota_rows_are_one_a_class),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_policies),
         cmocka_unit_test(test_dry_runs),
         cmocka_unit_test(test_encoding),
         cmocka_unit_test(test_guesses),

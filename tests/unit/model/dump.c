@@ -1,5 +1,6 @@
 #include "unit/model/dump.h"
 
+#include "model/policy.h"
 #include "unit/test.h"
 
 static void add_id(struct buf *out, struct id id)
@@ -161,6 +162,34 @@ static void dump_gang(struct buf *out, const struct gang_record *r)
     for (size_t i = 0; i < r->missing.count; i++)
         add_number(out, r->missing.items[i].rank);
     buf_format(out, " since %lld %lld", (long long)r->short_since.ns, (long long)r->grow_after.ns);
+}
+
+static void dump_patch(struct buf *out, const struct policy_patch *patch)
+{
+    struct policy_patch copy = *patch;
+    struct policy_cell cell;
+    for (size_t at = 0; policy_next(&copy, &at, &cell);)
+        buf_format(out, " %s %lld %lld", cell.field->name, (long long)cell.class_number,
+                   (long long)*cell.value);
+}
+
+static void dump_change(struct buf *out, const struct change_record *r)
+{
+    int64_t numbers[] = { r->is_forced,     r->start_s,        r->end_s,       r->repeat,
+                          r->interval,      r->until_s,        r->state,       r->window_start.ns,
+                          r->window_end.ns, r->windows_passed, r->ended_at.ns, r->created.ns };
+    struct str texts[] = { r->name, r->user, r->reason, r->zone, r->zone_rule, r->detail };
+    add_id(out, r->id);
+    add_id(out, r->project);
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        add_str(out, texts[i]);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        add_number(out, numbers[i]);
+    dump_patch(out, &r->to);
+    dump_patch(out, &r->former);
+    add_unsigned(out, r->active_sequence);
+    add_unsigned(out, r->created_sequence);
+    add_unsigned(out, r->version);
 }
 
 static void dump_image(struct buf *out, const struct image_record *r)
@@ -327,6 +356,7 @@ static void dump_belongings(struct buf *out, const struct state *state)
     DUMP_LIST(out, state, volume)
     DUMP_LIST(out, state, reservation)
     DUMP_LIST(out, state, gang)
+    DUMP_LIST(out, state, change)
     DUMP_LIST(out, state, image)
     DUMP_LIST(out, state, credential)
     DUMP_LIST(out, state, upload)

@@ -47,6 +47,8 @@ static void stage_set_up(struct stage *stage)
                                               .state = RSV_CONFIRMED };
     world_apply(world,
                 (struct event){ .type = EV_RESERVATION_SET, .reservation_set = reservation });
+    struct change_record change = { .id = world_id(world), .project = vision, .state = CHG_ACTIVE };
+    world_apply(world, (struct event){ .type = EV_CHANGE_SET, .change_set = change });
     struct image_record image = { .id = world_id(world), .tenant = amber };
     world_apply(world, (struct event){ .type = EV_IMAGE_SET, .image_set = image });
     struct credential_record credential = { .id = world_id(world), .tenant = amber };
@@ -95,6 +97,8 @@ BREAK(volume_back, s->state->first_volume->prev = s->state->first_volume)
 BREAK(reservation_map,
       (void)id_map_remove(&s->state->reservations, s->state->first_reservation->r.id))
 BREAK(reservation_owner, s->state->first_reservation->project = s->birch)
+BREAK(change_map, (void)id_map_remove(&s->state->changes, s->state->first_change->r.id))
+BREAK(change_owner, s->state->first_change->project = s->birch)
 BREAK(image_map, (void)id_map_remove(&s->state->images, s->state->first_image->r.id))
 BREAK(credential_last, s->state->last_credential = NULL)
 BREAK(node_name, (void)str_map_remove(&s->state->node_names, s->two->r.name))
@@ -154,6 +158,8 @@ static void test_breaks(void **state)
         { "a volume linked wrong", volume_back, "volume 0 has a wrong link back" },
         { "a reservation out of the map", reservation_map, "reservation 0 is not found" },
         { "a reservation of another project", reservation_owner, "is of the wrong project" },
+        { "a change out of the map", change_map, "change 0 is not found" },
+        { "a change of another project", change_owner, "is of the wrong project" },
         { "an image out of the map", image_map, "image 0 is not found" },
         { "a last credential that is not", credential_last, "the last credential" },
         { "a node without its name", node_name, "node-2 is not found by name" },

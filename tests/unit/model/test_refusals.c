@@ -231,6 +231,7 @@ ABSENT(no_such_project, EV_PROJECT_REMOVED)
 ABSENT(no_such_token, EV_TOKEN_REMOVED)
 ABSENT(no_such_volume, EV_VOLUME_REMOVED)
 ABSENT(no_such_reservation, EV_RESERVATION_REMOVED)
+ABSENT(no_such_change, EV_CHANGE_REMOVED)
 ABSENT(no_work_to_untie, EV_WORKLOAD_UNTIED)
 ABSENT(no_such_image, EV_IMAGE_REMOVED)
 ABSENT(no_such_credential, EV_CREDENTIAL_REMOVED)
@@ -283,6 +284,7 @@ static void test_asserted(void **state)
         { "removing a token that is not there", no_such_token },
         { "removing a volume that is not there", no_such_volume },
         { "removing a reservation that is not there", no_such_reservation },
+        { "removing a change that is not there", no_such_change },
         { "untying work that is not there", no_work_to_untie },
         { "removing an image that is not there", no_such_image },
         { "removing a credential that is not there", no_such_credential },

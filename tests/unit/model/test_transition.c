@@ -34,6 +34,13 @@ static const struct {
     { "completed", "" },
     { "released", "" },
     { "cancelled", "" },
+}, change_steps[] = {
+    { "scheduled", "active expired reverted failed" },
+    { "active", "scheduled expired reverted settled" },
+    { "expired", "" },
+    { "reverted", "" },
+    { "settled", "" },
+    { "failed", "" },
 };
 
 static bool lists(const char *list, const char *word)
@@ -103,6 +110,22 @@ static void test_reservation(void **state)
     CHECK("what is only asked for is not kept", !reservation_is_kept(RSV_REQUESTED));
 }
 
+static void test_change(void **state)
+{
+    (void)state;
+    CHECK("every state has its row", COUNT_OF(change_steps) == CHG_STATE_COUNT - 1);
+    FOR_EACH_CASE (c, change_steps) {
+        unsigned from = 0;
+        CHECK(c->from, enum_parse(&change_state_names, str_of(c->from), &from));
+        for (unsigned to = 0; to <= CHG_STATE_COUNT; to++)
+            CHECK(c->from, change_may_become((enum change_state)from, (enum change_state)to) ==
+                               lists(c->to, enum_name(&change_state_names, to)));
+        CHECK(c->from, change_state_is_final((enum change_state)from) == (c->to[0] == '\0'));
+    }
+    CHECK("none leads nowhere", !change_may_become(CHG_NONE, CHG_ACTIVE));
+    CHECK("nor does what is no state", !change_may_become(CHG_STATE_COUNT, CHG_ACTIVE));
+}
+
 static void test_meaning(void **state)
 {
     (void)state;
@@ -136,11 +159,9 @@ static void test_every_state_can_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workload),
-        cmocka_unit_test(test_allocation),
-        cmocka_unit_test(test_reservation),
-        cmocka_unit_test(test_meaning),
-        cmocka_unit_test(test_every_state_can_end),
+        cmocka_unit_test(test_workload),    cmocka_unit_test(test_allocation),
+        cmocka_unit_test(test_reservation), cmocka_unit_test(test_change),
+        cmocka_unit_test(test_meaning),     cmocka_unit_test(test_every_state_can_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Random histories. Each step picks a kind of event and an object for which that event is legal. */
 #include <string.h>
 
+#include "model/policy.h"
 #include "model/transition.h"
 #include "unit/model/world.h"
 #include "unit/test.h"
@@ -235,6 +236,50 @@ static void step_reservation(struct world *world)
     world_apply(world, (struct event){ .type = EV_RESERVATION_SET, .reservation_set = r });
 }
 
+static struct policy_patch any_patch(struct world *world)
+{
+    struct policy_patch patch = policy_nothing();
+    struct quota *rows = arena_new(&world->arena, 2, sizeof(*rows));
+    patch.quotas.items = rows;
+    for (int64_t i = 0; i < 2 && i < (int64_t)world->state->classes.count; i++)
+        rows[patch.quotas.count++] =
+            (struct quota){ i, (int64_t)below(world, 9000), UNSET, 8000, UNSET };
+    patch.priority = (int64_t)below(world, 1000);
+    patch.settings.placement = PLACE_PACK;
+    return patch;
+}
+
+static void step_change(struct world *world)
+{
+    struct change *change = NULL;
+    PICK(world, change, world->state->first_change, at_->next);
+    const struct project *project = state_project(world->state, any_tenant(world));
+    enum change_state to = (enum change_state)(1 + below(world, CHG_STATE_COUNT - 1));
+    struct change_record r = { .id = world_id(world),
+                               .zone_rule = STR("UTC0"),
+                               .state = CHG_SCHEDULED,
+                               .former = policy_nothing() };
+    if (project != NULL && below(world, 3) > 0)
+        r.project = project->r.id;
+    if (change != NULL && change_state_is_final(change->r.state)) {
+        world_remove(world, EV_CHANGE_REMOVED, change->r.id);
+        return;
+    }
+    if (change != NULL && change_may_become(change->r.state, to)) {
+        r = change->r;
+        r.state = to;
+        r.zone_rule = STR("UTC0");
+        r.former = any_patch(world);
+    }
+    r.name = world_text(world, 20);
+    r.user = world_text(world, 20);
+    r.reason = world_text(world, 20);
+    r.detail = world_text(world, 20);
+    r.zone = world_text(world, 20);
+    r.to = any_patch(world);
+    world_apply(world, (struct event){ .type = EV_CHANGE_SET, .change_set = r });
+}
+
 static void step_image(struct world *world)
 {
     struct image *image = NULL;
@@ -435,11 +480,10 @@ void world_step(struct world *world)
         void (*step)(struct world *world);
         size_t weight;
     } steps[] = {
-        { step_class, 2 },       { step_pool, 2 },      { step_profile, 1 },
-        { step_settings, 1 },    { step_project, 6 },   { step_token, 2 },
-        { step_volume, 2 },      { step_image, 2 },     { step_credential, 2 },
-        { step_upload, 2 },      { step_node, 8 },      { step_submit, 12 },
-        { step_reservation, 4 }, { step_workload, 30 }, { step_grant, 15 },
+        { step_class, 2 },       { step_pool, 2 },   { step_profile, 1 },   { step_settings, 1 },
+        { step_project, 6 },     { step_token, 2 },  { step_volume, 2 },    { step_image, 2 },
+        { step_credential, 2 },  { step_upload, 2 }, { step_node, 8 },      { step_submit, 12 },
+        { step_reservation, 4 }, { step_change, 4 }, { step_workload, 30 }, { step_grant, 15 },
         { step_allocation, 30 }, { step_gang, 8 },
     };
     size_t total = 0;

@@ -288,6 +288,14 @@ static void tie_work(struct state *state, const struct event *next)
     workload->r.reservation = state->first_reservation->r.id;
 }
 
+static void end_change(struct state *state, const struct event *next)
+{
+    struct event event = { .type = EV_CHANGE_SET, .version = 1 };
+    event.change_set = state_change(state, next->removed.id)->r;
+    event.change_set.state = CHG_REVERTED;
+    replay(state, &event);
+}
+
 static void end_reservation(struct state *state, const struct event *next)
 {
     struct event event = { .type = EV_RESERVATION_SET, .version = 1 };
@@ -317,6 +325,7 @@ static const struct happened {
     { EV_CREDENTIAL_SET, NULL },
     { EV_UPLOAD_STORED, NULL },
     { EV_RESERVATION_SET, NULL },
+    { EV_CHANGE_SET, NULL },
     { EV_WORKLOAD_SUBMITTED, NULL },
     { EV_ALLOCATION_GRANTED, NULL },
     { EV_WORKLOAD_CHANGED, start_work },
@@ -325,6 +334,7 @@ static const struct happened {
     { EV_ALLOCATION_CHANGED, NULL },
     { EV_WORKLOAD_FORGOTTEN, end_work },
     { EV_RESERVATION_REMOVED, end_reservation },
+    { EV_CHANGE_REMOVED, end_change },
     { EV_VOLUME_REMOVED, NULL },
     { EV_IMAGE_REMOVED, NULL },
     { EV_CREDENTIAL_REMOVED, NULL },
