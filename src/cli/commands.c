@@ -314,6 +314,7 @@ static const struct cli_option policy_options[] = {
     SPAN("start-timeout", 0, "settings.start_timeout_s", "from grant to running"),
     SPAN("lost-after", 0, "settings.lost_after_s", "without contact, until a node is declared lost"),
     SPAN("unknown-after", 0, "settings.unknown_after_s", "without contact, until a node gets no new work"),
+    SPAN("gang-repair", 0, "settings.gang_repair_s", "that a gang short of members waits for others"),
     SPAN("backoff-base", 0, "settings.backoff_base_s", "the n-th failure waits base times 2 to the n"),
     SPAN("backoff-max", 0, "settings.backoff_max_s", "and at most this"),
     SPAN("lead", 0, "settings.lead_s", "before its start the devices of a reservation are cleared"),

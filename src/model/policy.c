@@ -40,6 +40,7 @@ static const struct policy_field others[] = {
     SETTING(lost_after_s),
     SETTING(unknown_after_s),
     SETTING(device_reserve_mib),
+    SETTING(gang_repair_s),
     SETTING(backoff_base_s),
     SETTING(backoff_max_s),
     SETTING(lead_s),

@@ -279,7 +279,8 @@ struct reservation_record {
 /* Settings by the names they have in settings_record; UNSET: that one is not meant. */
 struct settings_patch {
     int64_t grace_s, kill_confirm_s, min_runtime_s, min_runtime_in_quota_s, start_timeout_s;
-    int64_t lost_after_s, unknown_after_s, device_reserve_mib, backoff_base_s, backoff_max_s;
+    int64_t lost_after_s, unknown_after_s, gang_repair_s, device_reserve_mib;
+    int64_t backoff_base_s, backoff_max_s;
     int64_t lead_s, ended_keep_s, ended_keep_count, default_time_limit_s, starvation_after_s;
     int64_t reclaim_to, placement; /* enums */
 };

@@ -652,7 +652,6 @@ bool promise_check(const struct sched *kept, struct sched *built, struct error *
 bool reclaim_would_fit(const struct attempt *attempt); /* once what is being stopped is gone */
 /* Whether evictions could make it fit; nothing is done. */
 bool reclaim_could(struct attempt *attempt);
-struct mono allocation_began(const struct sallocation *a);
 /* Since when it counts as running: of a gang the last member, of an elastic one the first. */
 struct mono work_began(const struct swork *work);
 /* Is it inside a guarantee, at any level? */

@@ -436,7 +436,7 @@ void queue_claim_end(struct sched *sched, struct swork *work)
         sched->all_gained = ++sched->clock;
     else if (work->workload->r.state == WL_STARTING)
         return;
-    for (int64_t i = 0; i < work->workload->r.members && work->claim != NULL; i++)
+    for (int64_t i = 0; i < members_least(&work->workload->r) && work->claim != NULL; i++)
         capacity_gained(sched, snode_of(sched, work->claim[i].node));
     claim_drop(sched, work);
 }
@@ -452,12 +452,13 @@ static bool is_same_place(const struct plan_member *member, const struct allocat
 
 void queue_claim_met(struct sched *sched, struct swork *work, const struct allocation_record *r)
 {
-    if (work->claim == NULL || work->is_claimant)
+    int64_t count = members_least(&work->workload->r);
+    if (work->claim == NULL || work->is_claimant || r->rank >= count)
         return;
     const struct plan_member *member = &work->claim[r->rank];
     if (!is_same_place(member, r))
         capacity_gained(sched, snode_of(sched, member->node));
-    if (r->rank == work->workload->r.members - 1)
+    if (r->rank == count - 1)
         claim_drop(sched, work);
 }
 

@@ -50,7 +50,7 @@ static int64_t own_staying(const struct suse *use)
     return use->own_charged - use->own_leaving;
 }
 
-struct mono allocation_began(const struct sallocation *a)
+static struct mono allocation_began(const struct sallocation *a)
 {
     const struct allocation_record *r = &a->allocation->r;
     return r->started.ns != 0 ? r->started : r->granted;

@@ -246,6 +246,7 @@ static const struct field settings_patch_fields[] = {
     SETTING(start_timeout_s),
     SETTING(lost_after_s),
     SETTING(unknown_after_s),
+    SETTING(gang_repair_s),
     SETTING(device_reserve_mib),
     SETTING(backoff_base_s),
     SETTING(backoff_max_s),

@@ -301,6 +301,7 @@ static const struct field settings_change_fields[] = {
     { OPTIONAL(I64, lost_after_s, 5, DAY_S) },
     { OPTIONAL(I64, unknown_after_s, 1, DAY_S) },
     { OPTIONAL(I64, device_reserve_mib, 0, INT64_C(1) << 20) },
+    { OPTIONAL(I64, gang_repair_s, 0, DAY_S) },
     { OPTIONAL(I64, backoff_base_s, 0, DAY_S) },
     { OPTIONAL(I64, backoff_max_s, 0, DAY_S) },
     { OPTIONAL(I64, lead_s, 0, DAY_S) },
