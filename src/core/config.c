@@ -50,6 +50,9 @@ static const struct setting settings[] = {
     SETTING(backoff_max_s, 0, DAY_S),
     SETTING(lead_s, 0, DAY_S),
     SETTING(gang_repair_s, 0, DAY_S),
+    SETTING(history_k_milli, 0, 10000),
+    SETTING(history_half_life_s, 60, YEAR_S),
+    SETTING(consolidate_max_moves, 1, 1000),
     SETTING(ended_keep_s, 0, YEAR_S),
     SETTING(ended_keep_count, 0, 10000000),
     SETTING(default_time_limit_s, 0, YEAR_S),
@@ -86,7 +89,8 @@ bool settings_differ(const struct settings_record *a, const struct settings_reco
         if (*setting_of(&left, &settings[i]) != *setting_of(&right, &settings[i]))
             return true;
     }
-    return left.reclaim_to != right.reclaim_to || left.placement != right.placement;
+    return left.reclaim_to != right.reclaim_to || left.placement != right.placement ||
+           left.consolidate != right.consolidate;
 }
 
 enum err settings_patch(const struct decision *d, const struct policy_patch *patch,
@@ -123,6 +127,7 @@ enum err decide_settings_set(struct decision *d, struct error *e)
     }
     next.reclaim_to = given.reclaim_to;
     next.placement = given.placement;
+    next.consolidate = given.consolidate;
     rc = settings_check(&next, e);
     if (rc == ERR_OK && settings_differ(&next, &d->state->settings))
         decide_add(d, EV_SETTINGS_CHANGED, no_tenant)->settings = next;

@@ -24,7 +24,13 @@ static void evolve_controller_started(struct state *state, const struct event *e
 static void evolve_settings_changed(struct state *state, const struct event *event,
                                     enum history from)
 {
+    if (from == LIVE)
+        past_bring_to_now(state); /* by the half-life until now */
     state->settings = event->settings;
+    if (state->settings.history_half_life_s == 0)
+        state->settings.history_half_life_s = HISTORY_HALF_LIFE_S;
+    if (state->settings.consolidate_max_moves == 0)
+        state->settings.consolidate_max_moves = CONSOLIDATE_MAX_MOVES;
     if (state->settings.starvation_after_s == 0)
         state->settings.starvation_after_s = STARVATION_AFTER_S;
     if (state->settings.lead_s == UNSET)
@@ -90,7 +96,9 @@ void evolve(struct state *state, const struct event *event)
     if (mono_before(state->now, event->at))
         state->now = event->at;
     state->wall = event->wall;
+    past_note_node(state, event, LIVE, BEFORE);
     steps[event->type].apply(state, event, LIVE);
+    past_note_node(state, event, LIVE, AFTER);
     count_in_feed(state, event->tenant);
 }
 
@@ -98,5 +106,7 @@ void evolve_restored(struct state *state, const struct event *event)
 {
     assert(event->type < EV_TYPE_COUNT && steps[event->type].in_snapshot);
 
+    past_note_node(state, event, RESTORED, BEFORE);
     steps[event->type].apply(state, event, RESTORED);
+    past_note_node(state, event, RESTORED, AFTER);
 }

@@ -39,6 +39,16 @@ evolve_fn evolve_change_set, evolve_change_removed; /* evolve_change.c */
 
 evolve_fn evolve_allocation_granted, evolve_allocation_changed; /* evolve_allocation.c */
 
+/* past.c: decayed use and capacity. */
+enum moment { BEFORE, AFTER };
+/* What the node that the event is about offers counts anew. */
+void past_note_node(struct state *state, const struct event *event, enum history from,
+                    enum moment moment);
+/* So much more is held by the project and those above it. */
+void past_note_use(struct state *state, struct project *project, int64_t class_number,
+                   int64_t milli, enum history from);
+void past_bring_to_now(struct state *state);
+
 /* The attempt is over, or another begins: nothing is missing of it. */
 void gang_drop(struct state *state, struct id workload);
 /* Takes a final workload without allocations out of memory. */

@@ -73,6 +73,8 @@ void evolve_allocation_granted(struct state *state, const struct event *event, e
         allocation->node->r.generation++;
     }
 
+    if (allocation_is_charged(r->state))
+        past_note_use(state, allocation->workload->project, r->class_number, r->charge_milli, from);
     workload_link(allocation->workload, allocation);
     if (from == LIVE)
         workload_place(state, allocation->workload, allocation);
@@ -191,6 +193,10 @@ void evolve_allocation_changed(struct state *state, const struct event *event, e
         allocation_stamp(r, event);
     if (given->has_segment)
         usage_add(state, allocation->workload->project, &given->segment);
+    int64_t change = allocation_is_charged(given->state) - allocation_is_charged(before);
+    if (change != 0)
+        past_note_use(state, allocation->workload->project, r->class_number,
+                      change * r->charge_milli, from);
     if (given->state == AL_ENDED)
         allocation_remove(state, allocation);
 }

@@ -19,6 +19,10 @@ void evolve_class_set(struct state *state, const struct event *event, enum histo
         assert(id_eq(class->r.id, r.id)); /* numbers are never used again */
         class_drop(&state->pool, &class->r);
     }
+    if (from == LIVE)
+        r.capacity = class->r.capacity;
+    else
+        r.capacity.level = 0; /* the nodes follow */
     class->r = r;
     class->is_removed = false;
 }

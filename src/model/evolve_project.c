@@ -39,6 +39,7 @@ static void project_stamp(struct project *project, const struct event *event, en
         r->created = event->wall;
         r->version = event->sequence;
         r->usage = (struct usage_list){ 0 };
+        r->past = (struct past_list){ 0 };
     }
     r->feed_sequence = 0; /* last_sequence is the one that counts */
 }
@@ -57,6 +58,9 @@ static void project_add(struct state *state, const struct event *event, enum his
     str_keep(&state->pool, &project->r.path);
     quotas_keep(&state->pool, &project->r.quotas);
     usage_keep(&state->pool, &project->r.usage);
+    past_keep(&state->pool, &project->r.past);
+    for (size_t i = 0; i < project->r.past.count; i++)
+        project->r.past.items[i].decay.level = 0; /* the allocations follow */
     project->parent = parent;
     project->tenant = parent != NULL ? parent->tenant : project;
     project_link(state, project);
@@ -117,5 +121,6 @@ void evolve_project_removed(struct state *state, const struct event *event, enum
     str_drop(&state->pool, &project->r.path);
     quotas_drop(&state->pool, &project->r.quotas);
     usage_drop(&state->pool, &project->r.usage);
+    past_drop(&state->pool, &project->r.past);
     pool_free(&state->pool, project, sizeof(*project));
 }

@@ -91,6 +91,16 @@ void usage_keep(struct pool *pool, struct usage_list *list)
     KEEP_ITEMS(pool, list);
 }
 
+void past_keep(struct pool *pool, struct past_list *list)
+{
+    KEEP_ITEMS(pool, list);
+}
+
+void past_drop(struct pool *pool, struct past_list *list)
+{
+    DROP_ITEMS(pool, list);
+}
+
 void usage_drop(struct pool *pool, struct usage_list *list)
 {
     DROP_ITEMS(pool, list);

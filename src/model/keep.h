@@ -26,6 +26,8 @@ void quotas_keep(struct pool *pool, struct quota_list *list);
 void quotas_drop(struct pool *pool, struct quota_list *list);
 void usage_keep(struct pool *pool, struct usage_list *list);
 void usage_drop(struct pool *pool, struct usage_list *list);
+void past_keep(struct pool *pool, struct past_list *list);
+void past_drop(struct pool *pool, struct past_list *list);
 
 /* What tenants own beside their work. */
 void token_keep(struct pool *pool, struct token_record *r);

@@ -132,6 +132,12 @@ static const char *const reclaim_tos[RECLAIM_TO_COUNT] = {
 };
 NAMES(reclaim_to_names, "reclaim_to", reclaim_tos);
 
+static const char *const consolidates[CONSOLIDATE_COUNT] = {
+    [CONSOLIDATE_OFF] = "off",
+    [CONSOLIDATE_ON] = "on",
+};
+NAMES(consolidate_names, "consolidate", consolidates);
+
 static const char *const placements[PLACEMENT_COUNT] = {
     [PLACE_FIRST_FIT] = "first_fit", [PLACE_BEST_FIT] = "best_fit", [PLACE_PACK] = "pack",
     [PLACE_SPREAD] = "spread",       [PLACE_FGD] = "fgd",           [PLACE_ADAPTIVE] = "adaptive",

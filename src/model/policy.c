@@ -44,12 +44,16 @@ static const struct policy_field others[] = {
     SETTING(backoff_base_s),
     SETTING(backoff_max_s),
     SETTING(lead_s),
+    SETTING(history_k_milli),
+    SETTING(history_half_life_s),
+    SETTING(consolidate_max_moves),
     SETTING(ended_keep_s),
     SETTING(ended_keep_count),
     SETTING(default_time_limit_s),
     SETTING(starvation_after_s),
     SETTING_OF(reclaim_to, &reclaim_to_names),
     SETTING_OF(placement, &placement_names),
+    SETTING_OF(consolidate, &consolidate_names),
 };
 
 /* All of a settings_patch is in the table. */

@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "base/timepoint.h"
 #include "model/cause.h"
+#include "model/decay.h"
 #include "model/kinds.h"
 
 /* Not given: keeps the present value in an update, takes the default in a creation. */
@@ -94,7 +95,8 @@ struct class_record {
     int64_t memory_mib; /* of one device; 0 for CPU classes */
     enum slicing slicing;
     int64_t price_micros_per_hour; /* the flat rate card: per whole device (or core) and hour */
-    uint64_t version; /* sequence of the event that last changed the object; the ETag */
+    struct decay capacity; /* kept by evolve, of usable devices; else only a snapshot's counts */
+    uint64_t version;      /* sequence of the event that last changed the object; the ETag */
 };
 
 struct pool_record {
@@ -153,6 +155,17 @@ struct usage_list {
     size_t count;
 };
 
+/* What the allocations of a project and of those below it hold of a class, decayed. */
+struct past_use {
+    int64_t class_number;
+    struct decay decay;
+};
+
+struct past_list {
+    struct past_use *items;
+    size_t count;
+};
+
 struct project_record {
     struct id id;
     struct id parent; /* none: this is a tenant, and `id` is a tenant id */
@@ -168,11 +181,12 @@ struct project_record {
     struct wall created;
     uint64_t version;
     struct usage_list usage; /* kept by evolve; of EV_PROJECT_SET only a snapshot's counts */
+    struct past_list past;   /* likewise; not of before there was any */
     uint64_t feed_sequence;  /* tenants, in snapshots only: project.last_sequence of state.h */
 };
 
 /* What is 0 in settings that an older program stored. */
-enum { STARVATION_AFTER_S = 14400 };
+enum { STARVATION_AFTER_S = 14400, HISTORY_HALF_LIFE_S = 604800, CONSOLIDATE_MAX_MOVES = 8 };
 
 struct settings_record {
     int64_t grace_s;                /* 60 */
@@ -191,6 +205,10 @@ struct settings_record {
     int64_t ended_keep_count;       /* 10000: and how many at most */
     int64_t default_time_limit_s;   /* 0, none: what work without a time limit is planned with */
     int64_t starvation_after_s;     /* 14400: what no start can be promised to waits no longer */
+    int64_t history_k_milli;        /* 0: how much past use takes from a weight */
+    int64_t history_half_life_s;    /* 604800 */
+    int64_t consolidate_max_moves;  /* 8: workloads moved at most to make room for one */
+    enum consolidate consolidate;   /* off: running work is moved so that waiting work fits */
     enum reclaim_to reclaim_to;
     enum placement placement;
     uint64_t version;
@@ -282,7 +300,8 @@ struct settings_patch {
     int64_t lost_after_s, unknown_after_s, gang_repair_s, device_reserve_mib;
     int64_t backoff_base_s, backoff_max_s;
     int64_t lead_s, ended_keep_s, ended_keep_count, default_time_limit_s, starvation_after_s;
-    int64_t reclaim_to, placement; /* enums */
+    int64_t history_k_milli, history_half_life_s, consolidate_max_moves;
+    int64_t reclaim_to, placement, consolidate; /* enums */
 };
 
 /* Fields of a project, or settings, and a value for each; UNSET: that one is not meant. */

@@ -21,6 +21,8 @@ static const struct settings_record default_settings = {
     .reclaim_to = RECLAIM_TO_QUOTA,
     .placement = PLACE_ADAPTIVE,
     .lead_s = LEAD_DEFAULT_S,
+    .history_half_life_s = HISTORY_HALF_LIFE_S,
+    .consolidate_max_moves = CONSOLIDATE_MAX_MOVES,
 };
 
 struct state *state_new(void)

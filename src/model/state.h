@@ -245,6 +245,10 @@ struct change *state_change_by_name(const struct state *state, struct str name);
 /* Its rule; of one for good it says nothing. */
 struct calendar change_calendar(const struct change_record *r);
 
+/* Of a capacity that has been there all the time, decayed alike, how much the project used: in
+ * thousandths of thousandths, 1,000,000 is all of it. As of that time. */
+int64_t project_past_ppm(const struct state *state, const struct project *project,
+                         int64_t class_number, struct mono at);
 /* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
 struct quota project_quota(const struct project *project, int64_t class_number);
 /* Each from the nearest of itself and its ancestors that sets it; 0: none does. */

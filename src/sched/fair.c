@@ -13,25 +13,63 @@ static int64_t requestable(const struct suse *use, int64_t demand)
     return use->limit == UNBOUNDED ? demand : MIN_OF(demand, use->limit);
 }
 
-static struct share_party child_party(const struct sproject *child, int64_t class_number)
+/* What the project used lately, where that counts. */
+static int64_t past_of(const struct sched *sched, const struct sproject *project,
+                       int64_t class_number)
+{
+    if (sched->state->settings.history_k_milli == 0)
+        return 0;
+    return project_past_ppm(sched->state, project->project, class_number,
+                            sched->classes[class_number].fair_at);
+}
+
+/* The work of the project itself alone. */
+static int64_t own_past_of(const struct sched *sched, const struct sproject *project,
+                           int64_t class_number)
+{
+    int64_t past = past_of(sched, project, class_number);
+    for (const struct sproject *child = project->first_child; child != NULL && past > 0;
+         child = child->next_sibling)
+        past -= past_of(sched, child, class_number);
+    return MAX_OF(past, INT64_C(0));
+}
+
+void fair_age(struct sched *sched)
+{
+    static const int64_t cycle_s = 1;
+    for (size_t c = 0; c < sched->class_count; c++) {
+        struct sclass *class = &sched->classes[c];
+        bool is_old = !mono_before(sched->now, mono_add_s(class->fair_at, cycle_s));
+        if (class->is_fair && (!is_old || sched->state->settings.history_k_milli == 0))
+            continue;
+        class->is_fair = false;
+        class->fair_at = sched->now;
+    }
+}
+
+static struct share_party child_party(const struct sched *sched, const struct sproject *child,
+                                      int64_t class_number)
 {
     const struct suse *use = &child->uses[class_number];
     return (struct share_party){ .quota = use->quota,
                                  .never_lent = use->never_lent,
                                  .requestable = requestable(use, use->charged + use->pending),
                                  .weight = use->weight,
-                                 .priority = child->project->r.priority };
+                                 .priority = child->project->r.priority,
+                                 .past_ppm = past_of(sched, child, class_number) };
 }
 
 /* The work of the project itself, beside its children. */
-static struct share_party own_party(const struct sproject *project, int64_t class_number)
+static struct share_party own_party(const struct sched *sched, const struct sproject *project,
+                                    int64_t class_number)
 {
     const struct suse *use = &project->uses[class_number];
     return (struct share_party){ .quota = use->own_quota,
                                  .requestable =
                                      requestable(use, use->own_charged + use->own_pending),
                                  .weight = use->weight,
-                                 .priority = project->project->r.priority };
+                                 .priority = project->project->r.priority,
+                                 .past_ppm = own_past_of(sched, project, class_number) };
 }
 
 /* Who may reclaim up to a share looks again when shares have changed. */
@@ -52,18 +90,20 @@ static void divide(struct sched *sched, struct sproject *parent, int64_t class_n
 {
     sched->parties.count = 0;
     bool has_own = parent->parent != NULL;
+    bool ages = sched->state->settings.history_k_milli != 0; /* everywhere, all the time */
     if (has_own)
-        vec_push(&sched->parties, own_party(parent, class_number));
+        vec_push(&sched->parties, own_party(sched, parent, class_number));
     for (const struct sproject *child = parent->first_child; child != NULL;
          child = child->next_sibling)
-        vec_push(&sched->parties, child_party(child, class_number));
-    share_split(sched->parties.items, sched->parties.count, amount);
+        vec_push(&sched->parties, child_party(sched, child, class_number));
+    share_split(sched->parties.items, sched->parties.count, amount,
+                sched->state->settings.history_k_milli);
     const struct share_party *party = sched->parties.items;
     if (has_own)
         fair_set(sched, &parent->uses[class_number].own_fair, class_number, (party++)->share);
     for (struct sproject *child = parent->first_child; child != NULL; child = child->next_sibling) {
         struct suse *use = &child->uses[class_number];
-        if (use->fair != party->share || use->is_stale)
+        if (use->fair != party->share || use->is_stale || ages)
             vec_push(&sched->undivided, child);
         fair_set(sched, &use->fair, class_number, (party++)->share);
     }

@@ -35,6 +35,7 @@ struct sclass {
     int64_t reserved_milli; /* of the capacity: what only the work of open windows may use */
     int64_t shut_milli;     /* of free_milli: likewise */
     bool is_fair;           /* fair shares are of the present use, demand and capacity */
+    struct mono fair_at;    /* and of the past as of then, where that counts */
     size_t active_count;    /* charged preemptible workloads */
     struct spromise promise;
 };
@@ -424,6 +425,7 @@ void use_add(struct sched *sched, struct sproject *project, int64_t class_number
 struct sproject *sproject_of(const struct sched *sched, const struct project *project);
 
 /* fair.c */
+void fair_age(struct sched *sched); /* time has gone by, and what was used lately is older */
 void fair_refresh(struct sched *sched);
 
 struct ask {

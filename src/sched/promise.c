@@ -777,6 +777,8 @@ bool promise_check(const struct sched *kept, struct sched *built, struct error *
     struct held_claim *claims = NULL;
     AUTO(arena) struct arena arena = { 0 };
     bool is_same = true;
+    for (size_t c = 0; c < kept->class_count; c++)
+        built->classes[c].fair_at = kept->classes[c].fair_at;
     fair_refresh(built);
     bool is_settled = kept->claimants.count == 0 && kept->stopping.count == 0;
     for (size_t c = 0; c < kept->class_count && is_settled && is_same; c++) {

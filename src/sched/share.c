@@ -8,6 +8,7 @@ struct round {
     size_t count;
     int64_t priority;
     bool is_weighted; /* else those of weight 0, all alike */
+    int64_t history_k_milli;
 };
 
 static bool takes_part(const struct round *round, const struct share_party *party)
@@ -16,19 +17,43 @@ static bool takes_part(const struct round *round, const struct share_party *part
            party->share < party->requestable;
 }
 
-static int64_t weight_of(const struct round *round, const struct share_party *party)
-{
-    return round->is_weighted ? party->weight : 1;
-}
-
-static int64_t weights_of(const struct round *round)
+static int64_t plain_weights(const struct round *round)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < round->count; i++) {
-        if (takes_part(round, &round->parties[i]))
-            sum += weight_of(round, &round->parties[i]);
+        struct share_party *party = &round->parties[i];
+        party->counts = round->is_weighted ? party->weight : 1;
+        if (takes_part(round, party))
+            sum += party->counts;
     }
     return sum;
+}
+
+/* w' + k (w' - u'), or 0 where that is negative; w' is its part of the weights `sum`, and u' its
+ * past use, both in millionths. All at 0: nobody is to be preferred. */
+static int64_t past_weights(const struct round *round, int64_t sum)
+{
+    int64_t k = round->history_k_milli;
+    int64_t all = 0;
+    for (size_t i = 0; i < round->count; i++) {
+        struct share_party *party = &round->parties[i];
+        if (!takes_part(round, party))
+            continue;
+        int64_t part = (int64_t)((wide)party->weight * 1000000 / sum);
+        party->counts = MAX_OF(part * (1000 + k) - k * party->past_ppm, INT64_C(0));
+        all += party->counts;
+    }
+    return all;
+}
+
+/* What each counts in this round; returns the sum. */
+static int64_t weights_of(const struct round *round)
+{
+    int64_t plain = plain_weights(round);
+    if (plain == 0 || round->history_k_milli == 0 || !round->is_weighted)
+        return plain;
+    int64_t all = past_weights(round, plain);
+    return all > 0 ? all : plain_weights(round);
 }
 
 struct part {
@@ -53,7 +78,7 @@ static int64_t hand_out_parts(const struct round *round, int64_t amount, int64_t
         if (!takes_part(round, party))
             continue;
         int64_t want = party->requestable - party->share;
-        int64_t part = part_of(weight_of(round, party), amount, weights).floor;
+        int64_t part = part_of(party->counts, amount, weights).floor;
         *is_anybody_full = *is_anybody_full || part >= want;
         party->share += MIN_OF(part, want);
         taken += MIN_OF(part, want);
@@ -71,15 +96,14 @@ static int64_t hand_out_units(const struct round *round, int64_t amount, int64_t
         int64_t largest = -1;
         for (size_t i = 0; i < round->count; i++) {
             const struct share_party *party = &round->parties[i];
-            int64_t remainder = takes_part(round, party)
-                                    ? part_of(weight_of(round, party), amount, weights).remainder
-                                    : -1;
+            int64_t remainder =
+                takes_part(round, party) ? part_of(party->counts, amount, weights).remainder : -1;
             largest = remainder < bound ? MAX_OF(largest, remainder) : largest;
         }
         for (size_t i = 0; i < round->count && taken < units && largest >= 0; i++) {
             struct share_party *party = &round->parties[i];
             if (!takes_part(round, party) ||
-                part_of(weight_of(round, party), amount, weights).remainder != largest)
+                part_of(party->counts, amount, weights).remainder != largest)
                 continue;
             party->share++;
             taken++;
@@ -119,22 +143,25 @@ static bool next_priority(const struct share_party *parties, size_t count, int64
     return any;
 }
 
-static int64_t run_priorities(struct share_party *parties, size_t count, bool is_weighted,
-                              int64_t amount)
+static int64_t run_priorities(struct round round, int64_t amount)
 {
-    struct round round = { parties, count, INT64_MAX, is_weighted };
-    while (amount > 0 && next_priority(parties, count, round.priority, &round.priority))
+    round.priority = INT64_MAX;
+    while (amount > 0 && next_priority(round.parties, round.count, round.priority, &round.priority))
         amount = run_rounds(&round, amount);
     return amount;
 }
 
-void share_split(struct share_party *parties, size_t count, int64_t amount)
+void share_split(struct share_party *parties, size_t count, int64_t amount, int64_t history_k_milli)
 {
+    struct round round = {
+        .parties = parties, .count = count, .is_weighted = true, .history_k_milli = history_k_milli
+    };
     for (size_t i = 0; i < count; i++) {
         struct share_party *party = &parties[i];
         party->share = MIN_OF(party->quota, party->requestable);
         amount -= party->share + MAX_OF(party->never_lent - party->share, INT64_C(0));
     }
-    amount = run_priorities(parties, count, true, amount);
-    (void)run_priorities(parties, count, false, amount);
+    amount = run_priorities(round, amount);
+    round.is_weighted = false;
+    (void)run_priorities(round, amount);
 }

@@ -17,9 +17,13 @@ struct share_party {
     int64_t weight;      /* 0: only what nobody with a weight wants */
     int64_t priority;    /* higher is served first */
     int64_t share;       /* out */
+    int64_t past_ppm;    /* use of the cluster, lately: a million is all of it */
+    int64_t counts;      /* scratch: its weight in a round */
 };
 
-/* Parties come oldest first: that decides ties. */
-void share_split(struct share_party *parties, size_t count, int64_t amount);
+/* Parties come oldest first: that decides ties. `history_k_milli` says how much of its part of the
+ * weights a party loses by what it used beyond that part, and gains by what it did not use. */
+void share_split(struct share_party *parties, size_t count, int64_t amount,
+                 int64_t history_k_milli);
 
 #endif

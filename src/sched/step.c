@@ -717,6 +717,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     queue_promote(sched, now);
     sched->is_promise_moved = false;
     window_refresh(sched, now, arena);
+    fair_age(sched);
     fair_refresh(sched);
     shadow_begin(sched);
     end_doomed(&pass);

@@ -181,6 +181,10 @@ static const struct field setting_fields[] = {
     FIELD(settings_record, lead_s, INT),
     { .name = "reclaim_to", .kind = FIELD_OTHER },
     { .name = "placement", .kind = FIELD_OTHER },
+    FIELD(settings_record, history_k_milli, INT),
+    FIELD(settings_record, history_half_life_s, INT),
+    FIELD(settings_record, consolidate_max_moves, INT),
+    { .name = "consolidate", .kind = FIELD_OTHER },
 };
 
 static const struct field expect_fields[] = {
@@ -227,6 +231,13 @@ static enum err read_settings(const struct doc *map, struct arena *arena,
     if (reclaim_to != NULL && !enum_parse(&reclaim_to_names, reclaim_to->text, &value))
         return doc_error(reclaim_to, e, "reclaim_to: expected quota or fair_share");
     out->reclaim_to = reclaim_to != NULL ? (enum reclaim_to)value : RECLAIM_TO_COUNT;
+    const struct doc *consolidate = rc == ERR_OK ? doc_get(map, "consolidate") : NULL;
+    bool is_on = consolidate != NULL && str_is(consolidate->text, "true");
+    if (consolidate != NULL && !is_on && !str_is(consolidate->text, "false"))
+        return doc_error(consolidate, e, "consolidate: expected true or false");
+    out->consolidate = consolidate == NULL ? CONSOLIDATE_COUNT
+                       : is_on             ? CONSOLIDATE_ON
+                                           : CONSOLIDATE_OFF;
     unsigned policy = PLACEMENT_COUNT;
     if (placement != NULL && !enum_parse(&placement_names, placement->text, &policy))
         return doc_error(placement, e,

@@ -353,6 +353,8 @@ static enum err settings_make(struct world *world, const struct settings_record 
     command.settings = *given;
     if (given->reclaim_to == RECLAIM_TO_COUNT)
         command.settings.reclaim_to = present->reclaim_to;
+    if (given->consolidate == CONSOLIDATE_COUNT)
+        command.settings.consolidate = present->consolidate;
     if (given->placement == PLACEMENT_COUNT)
         command.settings.placement = present->placement;
     return ask(world, &command, e);

@@ -20,6 +20,9 @@ static const struct field class_record_fields[] = {
     { F(I64, memory_mib) },
     { F(ENUM, slicing), .names = &slicing_names },
     { F(I64, price_micros_per_hour) },
+    { F_AS("capacity_average", I64, capacity.average), .flags = FIELD_STORED },
+    { F_AS("capacity_as_of", MONO, capacity.as_of), .flags = FIELD_STORED },
+    { F_AS("capacity_level", I64, capacity.level), .flags = FIELD_STORED },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema class_record_schema = SCHEMA("ClassRecord", class_record_fields, "a class");
@@ -84,6 +87,17 @@ const struct schema usage_total_schema =
     SCHEMA("UsageRecord", usage_total_fields, "usage of a class so far");
 #undef OF
 
+#define OF struct past_use
+static const struct field past_use_fields[] = {
+    { F_AS("class", CLASS, class_number) },
+    { F_AS("average", I64, decay.average) },
+    { F_AS("as_of", MONO, decay.as_of), .flags = FIELD_STORED },
+    { F_AS("level", I64, decay.level) },
+};
+const struct schema past_use_schema =
+    SCHEMA("PastUseRecord", past_use_fields, "use of a class, decayed");
+#undef OF
+
 #define OF struct project_record
 static const struct field project_record_fields[] = {
     { F(PROJECT, id) },
@@ -100,6 +114,7 @@ static const struct field project_record_fields[] = {
     { F(WALL, created) },
     { F(U64, version), .flags = FIELD_HIDDEN },
     { F(STRUCT_LIST, usage), .schema = &usage_total_schema, .flags = FIELD_STORED },
+    { F(STRUCT_LIST, past), .schema = &past_use_schema, .flags = FIELD_STORED },
     { F(U64, feed_sequence), .flags = FIELD_STORED },
 };
 const struct schema project_record_schema =
@@ -124,6 +139,10 @@ static const struct field settings_record_fields[] = {
     { F(I64, default_time_limit_s) },
     { F(I64, starvation_after_s) },
     { F(I64, lead_s), .flags = FIELD_UNSET },
+    { F(I64, history_k_milli) },
+    { F(I64, history_half_life_s) },
+    { F(I64, consolidate_max_moves) },
+    { F(ENUM, consolidate), .names = &consolidate_names },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
     { F(U64, version), .flags = FIELD_HIDDEN },
@@ -251,12 +270,16 @@ static const struct field settings_patch_fields[] = {
     SETTING(backoff_base_s),
     SETTING(backoff_max_s),
     SETTING(lead_s),
+    SETTING(history_k_milli),
+    SETTING(history_half_life_s),
+    SETTING(consolidate_max_moves),
     SETTING(ended_keep_s),
     SETTING(ended_keep_count),
     SETTING(default_time_limit_s),
     SETTING(starvation_after_s),
     { F(ENUM, reclaim_to), .names = &reclaim_to_names, .flags = FIELD_UNSET },
     { F(ENUM, placement), .names = &placement_names, .flags = FIELD_UNSET },
+    { F(ENUM, consolidate), .names = &consolidate_names, .flags = FIELD_UNSET },
 };
 #undef SETTING
 const struct schema settings_patch_schema =
@@ -631,6 +654,7 @@ const struct schema *const record_schemas[] = {
     &profile_record_schema,
     &quota_schema,
     &usage_total_schema,
+    &past_use_schema,
     &project_record_schema,
     &settings_record_schema,
     &token_record_schema,

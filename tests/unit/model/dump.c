@@ -49,6 +49,12 @@ static void add_exit(struct buf *out, const struct exit_status *exit)
                (long long)exit->signal);
 }
 
+static void add_decay(struct buf *out, const struct decay *decay)
+{
+    buf_format(out, " decay %lld %lld %lld", (long long)decay->average, (long long)decay->as_of.ns,
+               (long long)decay->level);
+}
+
 static void dump_settings(struct buf *out, const struct settings_record *r)
 {
     int64_t numbers[] = { r->grace_s,          r->kill_confirm_s,       r->min_runtime_s,
@@ -56,7 +62,9 @@ static void dump_settings(struct buf *out, const struct settings_record *r)
                           r->gang_repair_s,    r->device_reserve_mib,   r->backoff_base_s,
                           r->backoff_max_s,    r->ended_keep_s,         r->min_runtime_in_quota_s,
                           r->ended_keep_count, r->reclaim_to,           r->placement,
-                          r->lead_s,           r->default_time_limit_s, r->starvation_after_s };
+                          r->lead_s,           r->default_time_limit_s, r->starvation_after_s,
+                          r->history_k_milli,  r->history_half_life_s,  r->consolidate_max_moves,
+                          r->consolidate };
     for (size_t i = 0; i < COUNT_OF(numbers); i++)
         add_number(out, numbers[i]);
     add_unsigned(out, r->version);
@@ -69,6 +77,7 @@ static void dump_class(struct buf *out, const struct class_record *r)
     add_str(out, r->vendor);
     buf_format(out, " %lld %d %lld %d %lld", (long long)r->number, (int)r->kind,
                (long long)r->memory_mib, (int)r->slicing, (long long)r->price_micros_per_hour);
+    add_decay(out, &r->capacity);
     add_unsigned(out, r->version);
 }
 
@@ -111,6 +120,10 @@ static void dump_project(struct buf *out, const struct project_record *r)
         const struct usage_total *u = &r->usage.items[i];
         buf_format(out, " usage %lld %lld %lld %lld", (long long)u->class_number,
                    (long long)u->milli_ms, (long long)u->amount_micros, (long long)u->segments);
+    }
+    for (size_t i = 0; i < r->past.count; i++) {
+        add_number(out, r->past.items[i].class_number);
+        add_decay(out, &r->past.items[i].decay);
     }
     add_unsigned(out, r->version);
     add_unsigned(out, r->feed_sequence);

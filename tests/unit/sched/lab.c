@@ -775,6 +775,9 @@ struct settings_record lab_no_settings(void)
         .starvation_after_s = UNSET,
         .lead_s = UNSET,
         .gang_repair_s = UNSET,
+        .history_k_milli = UNSET,
+        .history_half_life_s = UNSET,
+        .consolidate_max_moves = UNSET,
     };
 }
 

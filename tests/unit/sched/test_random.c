@@ -297,6 +297,10 @@ static void run_history(uint64_t seed, unsigned kind)
         settings.reclaim_to = RECLAIM_TO_FAIR_SHARE;
         settings.min_runtime_s = (int64_t)(seed / 2 % 3) * 30;
     }
+    if (h->has_elastic && seed % 3 > 0) {
+        settings.history_k_milli = (int64_t)(seed % 3) * 1000;
+        settings.history_half_life_s = 600;
+    }
     lab_set(&h->lab, settings);
     for (size_t i = 0; i < STEPS; i++) {
         step(h);
