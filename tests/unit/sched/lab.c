@@ -73,6 +73,15 @@ static void claim_settle(struct lab *lab, const struct workload_changed *changed
     }
 }
 
+/* Kept while its node was lost, it runs on, whoever got its part of a limit meanwhile. */
+static bool comes_back(const struct lab *lab, const struct event *event)
+{
+    if (event->type != EV_ALLOCATION_CHANGED)
+        return false;
+    const struct allocation *a = state_allocation(lab->state, event->allocation_changed.allocation);
+    return a->r.state == AL_LOST && allocation_is_charged(event->allocation_changed.state);
+}
+
 static void apply(struct lab *lab, const struct event_list *events)
 {
     for (size_t i = 0; i < events->count; i++) {
@@ -81,6 +90,7 @@ static void apply(struct lab *lab, const struct event_list *events)
         trace_event(lab, event);
         if (event->type == EV_WORKLOAD_CHANGED)
             claim_settle(lab, &event->workload_changed);
+        lab->may_be_over_limit |= comes_back(lab, event);
         evolve(lab->state, event);
         sched_note(lab->sched, event);
     }

@@ -46,7 +46,7 @@ struct lab {
     int64_t stop_s;         /* how long a process takes to stop */
     bool is_unchecked;      /* big worlds: no invariants after each step */
     bool is_paused;         /* nothing is scheduled */
-    bool may_be_over_limit; /* a limit was lowered below its use */
+    bool may_be_over_limit; /* a limit was lowered below its use, or lost work came back */
     size_t starts;          /* in plans so far */
     size_t evictions;
     size_t growths, shrinks;

@@ -345,8 +345,9 @@ static void histories_with_elastic_gangs(void **state)
 /*
  * Seeds that once failed: two that evicted each other for ever, one whose claim ended while other
  * work was still being stopped that its start had been counted on, one that evicted for a
- * claimant whose side was beyond its quota again because another victim had been spared, and
- * one whose claim was refused for want of progress and not looked at again when shares changed.
+ * claimant whose side was beyond its quota again because another victim had been spared, one
+ * whose claim was refused for want of progress and not looked at again when shares changed, and one
+ * where work came back from a lost node after its part of a limit had gone to a gang that grew.
  */
 static void histories_that_failed(void **state)
 {
@@ -358,6 +359,7 @@ static void histories_that_failed(void **state)
     run_history(11770765684788861191u, FAULTS);
     run_history(17001575081885780508u, PLAIN);
     run_history(17001575081885780508u, FAULTS);
+    run_history(5147124153685359447u, ELASTIC | FAULTS);
 }
 
 int main(void)
