@@ -196,7 +196,7 @@ static void tell_rest(const struct document *list, size_t done, size_t count)
                 stderr);
 }
 
-static enum err input_read(const char *path, struct buf *out, struct error *e)
+enum err manifest_read(const char *path, struct buf *out, struct error *e)
 {
     if (strcmp(path, "-") != 0)
         return file_read(path, MANIFEST_BYTES_MAX, out, e);
@@ -208,19 +208,13 @@ static enum err input_read(const char *path, struct buf *out, struct error *e)
     return rc;
 }
 
-enum cli_exit run_apply(struct cli *cli)
+enum cli_exit apply_text(struct cli *cli, const char *name, struct str text, bool is_dry)
 {
     struct error e = { 0 };
-    AUTO(buf) struct buf text = { 0 };
     AUTO(json) json_t *documents = NULL;
-    const char *path = cli_get(cli, "file");
-    if (path == NULL)
-        return cli_usage(cli, "--file is missing");
-    enum err rc = input_read(path, &text, &e);
-    if (rc == ERR_OK)
-        rc = yaml_read(buf_str(&text), &documents, &e);
+    enum err rc = yaml_read(text, &documents, &e);
     if (rc != ERR_OK) {
-        (void)err_wrap(&e, rc, "%s", path);
+        (void)err_wrap(&e, rc, "%s", name);
         return cli_fail(&e);
     }
     /* All are read before the first is applied: a typing error at the end changes nothing. */
@@ -229,20 +223,35 @@ enum cli_exit run_apply(struct cli *cli)
         return cli_usage(cli,
                          "%s: there is nothing in it to apply; documents with kind, metadata and "
                          "spec are wanted",
-                         path);
+                         name);
     struct document *list = arena_new(&cli->arena, count, sizeof(*list));
     for (size_t i = 0; i < count && rc == ERR_OK; i++)
         rc = document_read(cli, json_array_get(documents, i), i + 1, &list[i], &e);
     size_t done = 0;
     bool is_begun = rc == ERR_OK;
     while (done < count && rc == ERR_OK) {
-        rc = document_apply(cli, &list[done], cli_has(cli, "dry-run"), &e);
+        rc = document_apply(cli, &list[done], is_dry, &e);
         done += rc == ERR_OK;
     }
     if (rc == ERR_OK)
         return CLI_OK;
     enum cli_exit status = cli_refused(cli, &e);
-    if (is_begun && !cli_has(cli, "dry-run"))
+    if (is_begun && !is_dry)
         tell_rest(list, done, count);
     return status;
+}
+
+enum cli_exit run_apply(struct cli *cli)
+{
+    struct error e = { 0 };
+    AUTO(buf) struct buf text = { 0 };
+    const char *path = cli_get(cli, "file");
+    if (path == NULL)
+        return cli_usage(cli, "--file is missing");
+    enum err rc = manifest_read(path, &text, &e);
+    if (rc != ERR_OK) {
+        (void)err_wrap(&e, rc, "%s", path);
+        return cli_fail(&e);
+    }
+    return apply_text(cli, path, buf_str(&text), cli_has(cli, "dry-run"));
 }

@@ -497,6 +497,12 @@ static const struct cli_option apply_options[] = {
     LOCAL("file", 'f', "FILE", "manifests, several documents a file; `-` for standard input"),
     LOCAL_FLAG("dry-run", 0, "show what would change; only the controller knows whether it may"),
 };
+static const struct cli_option import_file_options[] = {
+    LOCAL("class", 'c', "NAME=CLASS", "what they call NAME is of this class; may be repeated"),
+    LOCAL_FLAG("apply", 0, "apply the manifest instead of printing it"),
+    LOCAL_FLAG("dry-run", 0, "with --apply: show what would change"),
+    LOCAL_FLAG("force", 0, "accept more than there is, and mark it"),
+};
 static const struct cli_option event_options[] = {
     LOCAL("after", 0, "SEQUENCE", "resume behind this one"),
     { "workload", 0, OPTION_WORKLOAD, OPTION_LOCAL, NULL, "WORKLOAD", "only of this workload, by name or id" },
@@ -562,6 +568,11 @@ COMMAND whoami = { NULL, "whoami", .summary = "whom the controller takes you for
     .examples = "  berth whoami -o json" };
 COMMAND apply = { NULL, "apply", .summary = "make things as a file says", OPTIONS(apply_options), .run = run_apply,
     .examples = "  berth apply -f tenants.yaml --dry-run\n  berth apply -f tenants.yaml" };
+COMMAND import = { NULL, "import", .arguments = "SYSTEM FILE", .arguments_min = 2, .arguments_max = 2,
+    .summary = "tenants and quotas of slurm, kueue or kai as a manifest", OPTIONS(import_file_options), .run = run_import,
+    .examples = "  berth import slurm tux.cfg --class a100=a100-80g --class cpu=cpu-x86 >tenants.yaml\n"
+                "  berth import kueue queues.yaml --class a100-flavor=a100-80g --apply --dry-run\n"
+                "  berth import kai queues.yaml --class gpu=h100-80g --apply" };
 COMMAND events = { NULL, "events", .summary = "the change feed, as lines of JSON", OPTIONS(event_options), .run = run_events,
     .examples = "  berth events --after 1200 --workload wl_7rk... --until-end" };
 COMMAND doctor = { NULL, "doctor", .summary = "check this installation", .run = run_doctor,
@@ -751,6 +762,7 @@ const struct cli_command *const cli_commands[] = {
     &status,
     &whoami,
     &apply,
+    &import,
     &events,
     &doctor,
     &completion,

@@ -16,6 +16,7 @@ enum cli_exit run_node_drain(struct cli *cli);
 enum cli_exit run_usage_report(struct cli *cli);
 enum cli_exit run_invoice(struct cli *cli);
 enum cli_exit run_apply(struct cli *cli);
+enum cli_exit run_import(struct cli *cli);
 enum cli_exit run_events(struct cli *cli);
 enum cli_exit run_doctor(struct cli *cli);
 enum cli_exit run_completion(struct cli *cli);
@@ -34,6 +35,12 @@ enum cli_exit run_policy_show(struct cli *cli);
 
 /* dry_run.c: what a command with `look` would do. */
 enum cli_exit run_dry(struct cli *cli);
+
+/* apply.c: a file of at most 4 MiB, or standard input with "-". */
+enum err manifest_read(const char *path, struct buf *out, struct error *e) MUST_CHECK;
+/* apply.c: makes things as the manifests in a text say, or shows what that would change; `name` is
+ * what the text is called in complaints. */
+enum cli_exit apply_text(struct cli *cli, const char *name, struct str text, bool is_dry);
 
 /* wait.c: the state of that name; WL_NONE of one that this version does not know. */
 enum workload_state cli_state(const char *name);

@@ -20,7 +20,8 @@ struct reader {
     json_t *documents; /* owned */
     struct level levels[YAML_DEPTH_MAX];
     size_t depth;
-    struct arena arena; /* of keys */
+    struct arena arena;       /* of keys */
+    struct yaml_marks *marks; /* borrowed; NULL: nobody asks */
     struct error *e;
 };
 
@@ -60,6 +61,30 @@ static json_t *scalar_of(const yaml_event_t *event)
 
 /* ---- the tree ------------------------------------------------------------------------------ */
 
+/* A value is known by its address. */
+static struct id mark_of(const json_t *value)
+{
+    return (struct id){ 1, (uint64_t)(uintptr_t)value };
+}
+
+static void mark(struct reader *r, const yaml_event_t *event, const json_t *value)
+{
+    bool is_shared = json_is_boolean(value) || json_is_null(value);
+    if (r->marks != NULL && !is_shared)
+        id_map_put(&r->marks->lines, mark_of(value),
+                   (void *)(uintptr_t)(event->start_mark.line + 1));
+}
+
+size_t yaml_line(const struct yaml_marks *marks, const json_t *value)
+{
+    return (size_t)(uintptr_t)id_map_get(&marks->lines, mark_of(value));
+}
+
+void yaml_marks_done(struct yaml_marks *marks)
+{
+    id_map_done(&marks->lines);
+}
+
 /* Puts a value where one is expected; the tree owns it afterwards, also on failure. */
 static enum err place(struct reader *r, const yaml_event_t *event, json_t *value)
 {
@@ -68,6 +93,7 @@ static enum err place(struct reader *r, const yaml_event_t *event, json_t *value
 
     if (value == NULL)
         return refuse(r, event, ERR_INVALID, "text that is not UTF-8, or has a NUL in it");
+    mark(r, event, value);
     if (level == NULL)
         rc = json_array_append_new(r->documents, value);
     else if (json_is_array(level->value))
@@ -203,7 +229,12 @@ static enum err read_stream(struct reader *r)
 
 enum err yaml_read(struct str text, json_t **out, struct error *e)
 {
-    struct reader r = { .e = e };
+    return yaml_read_marked(text, out, NULL, e);
+}
+
+enum err yaml_read_marked(struct str text, json_t **out, struct yaml_marks *marks, struct error *e)
+{
+    struct reader r = { .e = e, .marks = marks };
     if (text.size > YAML_BYTES_MAX)
         return err_set(e, ERR_LIMIT, "YAML of %zu bytes is larger than the %d allowed", text.size,
                        (int)YAML_BYTES_MAX);
@@ -212,7 +243,8 @@ enum err yaml_read(struct str text, json_t **out, struct error *e)
 
     r.documents = json_array();
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text.data, text.size);
+    yaml_parser_set_input_string(
+        &r.parser, (const unsigned char *)(text.data != NULL ? text.data : ""), text.size);
     enum err rc = read_stream(&r);
     yaml_parser_delete(&r.parser);
     arena_done(&r.arena);

@@ -204,8 +204,8 @@ static void test_dry_runs(void **state)
         CHECK(c->verb, destroys(c) == (c->look != NULL));
         CHECK(c->verb, (c->look != NULL) == (c->would != NULL));
         CHECK(c->verb, c->look == NULL || strstr(c->look, "{}") != NULL);
-        CHECK(c->verb, is_offered == (c->look != NULL || strcmp(c->verb, "apply") == 0 ||
-                                      c->run == run_change));
+        CHECK(c->verb, is_offered == (c->look != NULL || c->run == run_apply ||
+                                      c->run == run_import || c->run == run_change));
     }
 }
 

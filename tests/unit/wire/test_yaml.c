@@ -107,6 +107,36 @@ static void test_limits(void **state)
     CHECK("nothing was made", json == NULL);
 }
 
+static void test_lines(void **state)
+{
+    (void)state;
+    AUTO(json) json_t *json = NULL;
+    AUTO(yaml_marks) struct yaml_marks marks = { 0 };
+    struct error e = { 0 };
+    const char *text = "# a comment\na: 1\nb:\n  - x\n\n  - {c: [true, 7]}\n---\nd: |\n  long\n";
+    CHECK_OK("read", yaml_read_marked(str_of(text), &json, &marks, &e), &e);
+    const json_t *first = json_array_get(json, 0);
+    const json_t *list = json_object_get(first, "b");
+    const json_t *inner = json_object_get(json_array_get(list, 1), "c");
+    CHECK("of a document", yaml_line(&marks, first) == 2);
+    CHECK("of a number", yaml_line(&marks, json_object_get(first, "a")) == 2);
+    CHECK("of text in a list", yaml_line(&marks, json_array_get(list, 0)) == 4);
+    CHECK("behind an empty line", yaml_line(&marks, json_array_get(inner, 1)) == 6);
+    CHECK("true is nowhere", yaml_line(&marks, json_array_get(inner, 0)) == 0);
+    CHECK("of the next document",
+          yaml_line(&marks, json_object_get(json_array_get(json, 1), "d")) == 8);
+    CHECK("what is not of it", yaml_line(&marks, NULL) == 0);
+}
+
+static void test_nothing(void **state)
+{
+    (void)state;
+    AUTO(json) json_t *json = NULL;
+    struct error e = { 0 };
+    CHECK_OK("no text", yaml_read((struct str){ NULL, 0 }, &json, &e), &e);
+    CHECK("no documents", json_array_size(json) == 0);
+}
+
 /* Random damage never crashes, and what is read is a list of documents. */
 static void test_damage(void **state)
 {
@@ -131,10 +161,8 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_good),  cmocka_unit_test(test_bad),     cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_lines), cmocka_unit_test(test_nothing), cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
