@@ -182,7 +182,8 @@ static size_t option_end(struct str rest)
     for (size_t i = 0; i < rest.size; i++) {
         char c = rest.data[i];
         if (quote != '\0') {
-            quote = c == quote ? '\0' : quote;
+            if (c == quote)
+                quote = '\0';
             continue;
         }
         if (c == '\'' || c == '"')

@@ -117,7 +117,7 @@ enum err judge_start(const struct judge_options *options, struct judge **out, st
         return err_errno(e, "eventfd");
     struct judge *judge = mem_new(1, sizeof(*judge));
     judge->options = *options;
-    judge->stop = stop;
+    judge->stop = fd_take(&stop);
     sigset_t all;
     sigset_t before;
     (void)sigfillset(&all);
@@ -125,11 +125,11 @@ enum err judge_start(const struct judge_options *options, struct judge **out, st
     int failed = pthread_create(&judge->thread, NULL, judge_run, judge);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
+        fd_close(judge->stop);
         mem_free(judge);
         errno = failed;
         return err_errno(e, "pthread_create");
     }
-    stop = -1; /* the judge's */
     *out = judge;
     return ERR_OK;
 }

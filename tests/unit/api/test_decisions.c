@@ -187,6 +187,49 @@ static void test_tenants_see_their_own(void **state)
               strncmp(absent, world.answer.body.data, world.answer.body.size) == 0);
 }
 
+/* As its nodes would report it. */
+static void runs_now(struct world *world)
+{
+    struct workload *workload = world->state->first_workload;
+    struct allocation *a = workload->first_allocation;
+    for (; a != NULL; a = a->next_in_workload)
+        world_happen(world, (struct event){ .type = EV_ALLOCATION_CHANGED,
+                                            .allocation_changed = { .allocation = a->r.id,
+                                                                    .state = AL_RUNNING } });
+    world_happen(world, (struct event){ .type = EV_WORKLOAD_CHANGED,
+                                        .workload_changed = { .workload = workload->r.id,
+                                                              .state = WL_RUNNING,
+                                                              .cause = CAUSE_STARTED,
+                                                              .attempt = 1 } });
+}
+
+/* An elastic gang that gives back what it has above its minimum goes on, and so does its record. */
+static void test_gangs_that_shrink(void **state)
+{
+    (void)state;
+    AUTO(world) struct world world;
+    furnish(&world);
+    CHECK("elastic",
+          world_post(&world, "/v1/workloads",
+                     "{\"project\":\"amber\",\"name\":\"elastic\",\"image\":\"debian-12\","
+                     "\"command\":[\"true\"],\"gpu_milli\":1000,\"members\":4,"
+                     "\"members_min\":2}") == 201);
+    world_schedule(&world);
+    CHECK("it starts with all", world_get(&world, "/v1/decisions") == 200 &&
+                                    is(&world, "items.0.rule", "allocate") &&
+                                    world_number(&world, "items.0.members") == 4);
+    runs_now(&world);
+    world.seconds += 10;
+    struct work owner = send(&world, "birch", "owner", 2);
+    world_schedule(&world);
+    CHECK("it shrinks",
+          world_get(&world, "/v1/decisions") == 200 && is(&world, "items.0.rule", "reclaim") &&
+              is(&world, "items.0.name", "elastic") && is(&world, "items.0.evictor", owner.id));
+    CHECK("by two", world_number(&world, "items.0.members") == 2 &&
+                        world_number(&world, "items.0.charge_milli") == 2000);
+    CHECK("once", is(&world, "items.1.rule", "allocate") && is(&world, "items.2.rule", ""));
+}
+
 /* The same numbers as metrics, for each project that has any. */
 static void test_metrics(void **state)
 {
@@ -221,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_of_a_tree),
         cmocka_unit_test(test_pages_hold_whole_decisions),
+        cmocka_unit_test(test_gangs_that_shrink),
         cmocka_unit_test(test_tenants_see_their_own),
         cmocka_unit_test(test_metrics),
     };

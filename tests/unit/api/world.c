@@ -91,6 +91,15 @@ static enum err run_command(struct world *world, struct command *command, struct
     return rc;
 }
 
+void world_happen(struct world *world, struct event event)
+{
+    event.at = (struct mono){ world->seconds * NS_PER_S };
+    event.wall = (struct wall){ (1796023707 + world->seconds) * NS_PER_S };
+    event.actor = (struct actor){ .role = ROLE_NODE, .name = STR("node-1") };
+    event.tenant = world->state->first_tenant->r.id;
+    apply(world, &event);
+}
+
 void world_schedule(struct world *world)
 {
     const struct mono now = { world->seconds * NS_PER_S };

@@ -42,6 +42,8 @@ unsigned world_send(struct world *world, enum http_method method, const char *ta
 unsigned world_get(struct world *world, const char *target);
 unsigned world_post(struct world *world, const char *target, const char *body);
 
+/* Something that no request brings about, at this moment, to the first tenant. */
+void world_happen(struct world *world, struct event event);
 /* The scheduler decides what is left to decide. */
 void world_schedule(struct world *world);
 
