@@ -52,7 +52,7 @@ static const struct setting settings[] = {
     SETTING(gang_repair_s, 0, DAY_S),
     SETTING(history_k_milli, 0, 10000),
     SETTING(history_half_life_s, 60, YEAR_S),
-    SETTING(consolidate_max_moves, 1, 1000),
+    SETTING(consolidate_max_moves, 1, 16),
     SETTING(ended_keep_s, 0, YEAR_S),
     SETTING(ended_keep_count, 0, 10000000),
     SETTING(default_time_limit_s, 0, YEAR_S),

@@ -109,11 +109,21 @@ bool attempt_start(struct attempt *attempt)
     return true;
 }
 
-void attempt_hold(struct attempt *attempt, const struct plan_member *members)
+void attempt_book(struct attempt *attempt, const struct plan_member *members)
 {
     move_members(attempt, members, BOOK);
+}
+
+void attempt_claim(struct attempt *attempt)
+{
     use_move(attempt, USE_CLAIMED, 1);
     promise_spoil(attempt->sched);
+}
+
+void attempt_hold(struct attempt *attempt, const struct plan_member *members)
+{
+    attempt_book(attempt, members);
+    attempt_claim(attempt);
 }
 
 void attempt_release(struct attempt *attempt, const struct plan_member *members)

@@ -301,6 +301,7 @@ struct swork {
     /* Together, because there are millions of these. */
     bool is_dependent; /* registered with what it depends on */
     bool is_claimant;  /* evictions were made for it */
+    bool is_moved;     /* its claim is where it goes on after it was moved */
     bool is_booked;    /* within a step: its claim holds */
     bool is_leaving;   /* is being stopped, or within a step: will be */
     bool is_active;    /* in the list of its project and class */
@@ -359,6 +360,7 @@ struct sched {
     struct skip_list due;
     struct skip_list ends;        /* what runs and declared an end, by it */
     struct skip_list forgettable; /* ended work by the end of its time in memory */
+    struct skip_list moving;      /* work that stops to go on elsewhere, by submission */
     struct skip_list gangs;       /* that are not whole, by priority and submission */
     struct mono grow_at;          /* when time alone lets one of them grow; 0: never */
     struct mono grown;            /* when they last might */
@@ -470,6 +472,9 @@ void queue_claim(struct sched *sched, struct swork *work, struct mono since);
 /* Remembers where it will run. Copied. */
 void queue_claim_place(struct sched *sched, struct swork *work, const struct plan_member *members);
 void queue_claim_end(struct sched *sched, struct swork *work);
+void queue_claim_forget(struct sched *sched, struct swork *work); /* where it would have run */
+/* Nodes and devices of its claim may be used. */
+bool queue_claim_is_usable(const struct sched *sched, const struct swork *work);
 /* One of the allocations of work that has started: what it was promised elsewhere is free. */
 void queue_claim_met(struct sched *sched, struct swork *work, const struct allocation_record *r);
 void queue_claims_leave_node(struct sched *sched, const struct node *node); /* it is gone */
@@ -596,6 +601,7 @@ struct attempt {
     struct arena *arena;
     struct plan *plan;
     struct held_claim **claims; /* found in this step, newest first */
+    struct held_claim **moves;  /* likewise: where moved work goes on */
     enum evict_way way;
     bool is_reserved;      /* in the window of its reservation: only limits hold it */
     bool takes_straddlers; /* also whose project then ends below its quota: see reclaim.c */
@@ -610,6 +616,9 @@ bool attempt_start(struct attempt *attempt); /* on what is free now */
 void attempt_start_at(struct attempt *attempt, struct plan_member *members);
 /* Holds room for it, some of which is not free yet; and gives it back. */
 void attempt_hold(struct attempt *attempt, const struct plan_member *members);
+/* The two halves of holding: the room alone, and what it counts as. */
+void attempt_book(struct attempt *attempt, const struct plan_member *members);
+void attempt_claim(struct attempt *attempt);
 void attempt_release(struct attempt *attempt, const struct plan_member *members);
 /* What lacked progress is looked at again when shares are new. */
 void attempt_note_progress(const struct attempt *attempt);
@@ -674,6 +683,22 @@ bool reclaim_hold(struct attempt *attempt);
 bool reclaim_admits_later(struct attempt *attempt);
 /* Something on the nodes of its claim is being stopped for nobody, and may be what it waits for. */
 bool reclaim_is_pending(const struct sched *sched, const struct swork *work);
+
+/* Within a step: all of it goes; and its devices are its own until it is gone. */
+void reclaim_take_out(struct sched *sched, struct swork *work);
+void reclaim_stays_booked(struct sched *sched, struct swork *work);
+/* What is being stopped for it or for nobody is all that is in its way. */
+bool reclaim_needs_only_time(struct attempt *attempt);
+
+/* consolidate.c */
+/* Moves other work out of the way, if that suffices and all of it has a place, and holds the room;
+ * false: nothing was done. */
+bool consolidate(struct attempt *attempt);
+/* Remembers the new places that a step found; and holds those of work that is not gone yet. */
+void consolidate_keep(struct sched *sched, const struct held_claim *moves);
+void consolidate_hold(const struct attempt *step);
+/* Work that was moved is back in the queue, or does not come back. */
+void consolidate_note(struct sched *sched, struct swork *work);
 
 /* gang.c: gangs that are not whole, or that may start so. */
 /* Its record of what is missing is new, other, or gone. */

@@ -411,16 +411,48 @@ void queue_claim_place(struct sched *sched, struct swork *work, const struct pla
     }
 }
 
+static bool is_claim_on(const struct swork *work, const struct node *node)
+{
+    for (int64_t i = 0; i < members_least(&work->workload->r) && work->claim != NULL; i++) {
+        if (work->claim[i].node == node)
+            return true;
+    }
+    return false;
+}
+
 void queue_claims_leave_node(struct sched *sched, const struct node *node)
 {
-    for (const struct skip_node *n = skip_first(&sched->claimants); n != NULL; n = skip_next(n)) {
-        struct swork *work = n->item;
-        bool is_on_it = false;
-        for (int64_t i = 0; i < members_least(&work->workload->r) && work->claim != NULL; i++)
-            is_on_it |= work->claim[i].node == node;
-        if (is_on_it)
-            claim_drop(sched, work);
+    const struct skip_list *lists[] = { &sched->claimants, &sched->moving };
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        for (const struct skip_node *n = skip_first(lists[i]); n != NULL; n = skip_next(n)) {
+            if (is_claim_on(n->item, node))
+                claim_drop(sched, n->item);
+        }
     }
+}
+
+bool queue_claim_is_usable(const struct sched *sched, const struct swork *work)
+{
+    for (int64_t i = 0; i < members_least(&work->workload->r); i++) {
+        const struct plan_member *member = &work->claim[i];
+        struct snode *node = snode_of(sched, member->node);
+        if (!node->is_usable)
+            return false;
+        for (size_t k = 0; k < member->shares.count; k++) {
+            const struct sdevice *device = snode_device(node, member->shares.items[k].device);
+            if (device == NULL || !device->is_usable)
+                return false;
+        }
+    }
+    return true;
+}
+
+void queue_claim_forget(struct sched *sched, struct swork *work)
+{
+    for (int64_t i = 0; i < members_least(&work->workload->r) && work->claim != NULL; i++)
+        capacity_gained(sched, snode_of(sched, work->claim[i].node));
+    claim_drop(sched, work);
+    work->is_moved = false;
 }
 
 /* What it had been promised is free for others again, unless it starts there: its allocations tell
@@ -430,6 +462,7 @@ void queue_claim_end(struct sched *sched, struct swork *work)
     if (!work->is_claimant)
         return;
     work->is_claimant = false;
+    work->is_moved = false;
     skip_remove(&sched->claimants, &sched->pool, work->claim_key);
     promise_spoil(sched);
     if (work->claim == NULL)

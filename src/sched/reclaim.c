@@ -260,6 +260,17 @@ static void move_stopping(const struct attempt *attempt, enum way way)
     }
 }
 
+void reclaim_take_out(struct sched *sched, struct swork *work)
+{
+    const struct victim victim = { work, NULL };
+    move_victim(sched, &victim, TAKE_OUT);
+}
+
+void reclaim_stays_booked(struct sched *sched, struct swork *work)
+{
+    move_bookings(sched, work, PUT_BACK);
+}
+
 /* ---- the plan ------------------------------------------------------------------------------ */
 
 static void victims_reserve(const struct attempt *attempt, struct victims *victims, size_t more)
@@ -829,12 +840,23 @@ bool reclaim_admits_later(struct attempt *attempt)
     return is_admitted;
 }
 
+bool reclaim_needs_only_time(struct attempt *attempt)
+{
+    size_t mark = shadow_mark(attempt->sched);
+    window_let_in(attempt);
+    move_stopping(attempt, TAKE_OUT);
+    bool would_fit = reclaim_would_fit(attempt);
+    shadow_rollback(attempt->sched, mark);
+    return would_fit;
+}
+
 bool reclaim_is_pending(const struct sched *sched, const struct swork *work)
 {
     size_t members = work->claim != NULL ? (size_t)members_least(&work->workload->r) : 0;
     for (const struct skip_node *n = skip_first(&sched->stopping); n != NULL; n = skip_next(n)) {
         const struct sallocation *a = n->item;
-        for (size_t i = 0; i < members && id_is_none(a->evictor) && !window_is_for(a); i++)
+        bool may_be = (id_is_none(a->evictor) || work->is_moved) && !window_is_for(a);
+        for (size_t i = 0; i < members && may_be; i++)
             if (work->claim[i].node == a->node->node)
                 return true;
     }

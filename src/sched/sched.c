@@ -120,6 +120,7 @@ static void note_workload(struct sched *sched, struct id id)
     queue_change_work(sched, work);
     work_refresh(sched, work);
     gang_note(sched, work);
+    consolidate_note(sched, work);
     due_work(sched, work);
 }
 

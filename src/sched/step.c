@@ -24,6 +24,7 @@ struct pass {
     struct plan *plan;
     size_t budget;
     struct held_claim *claims;  /* found in this step, newest first */
+    struct held_claim *moves;   /* likewise: where moved work goes on */
     struct held_claim *waiting; /* claimants that only wait for use of their own to end */
 };
 
@@ -81,7 +82,8 @@ static struct attempt attempt_of(struct pass *pass)
                              .now = pass->now,
                              .arena = pass->arena,
                              .plan = pass->plan,
-                             .claims = &pass->claims };
+                             .claims = &pass->claims,
+                             .moves = &pass->moves };
 }
 
 static void skip_booked(struct sgroup *group)
@@ -432,6 +434,26 @@ static bool try_reclaim(struct pass *pass, struct sgroup *group, struct swork *w
            try_evict(pass, group, work, EVICT_LESS_URGENT);
 }
 
+static bool try_consolidate(struct pass *pass, struct sgroup *group, struct swork *work,
+                            struct mono *retry_at)
+{
+    size_t count = request_class_count(pass->sched->state, &group->request);
+    bool is_on = pass->sched->state->settings.consolidate == CONSOLIDATE_ON;
+    for (size_t i = 0; i < count && is_on; i++) {
+        int64_t class_number = request_class(pass->sched->state, &group->request, i);
+        if (class_number < 0)
+            continue;
+        struct attempt attempt = attempt_of(pass);
+        attempt_init(&attempt, work, class_number);
+        if (consolidate(&attempt)) {
+            remember_claim(pass, work, attempt.members);
+            return true;
+        }
+        *retry_at = earlier_of(*retry_at, attempt.retry_at);
+    }
+    return false;
+}
+
 static bool would_fit_if_empty(const struct sched *sched, const struct sgroup *group,
                                const struct swork *work)
 {
@@ -455,8 +477,11 @@ static enum verdict look_at(struct pass *pass, struct sgroup *group, struct swor
     enum verdict verdict = try_start(pass, group, work);
     if (verdict == VERDICT_STARTED || verdict == VERDICT_NONE)
         return verdict;
-    if (try_reclaim(pass, group, work))
+    struct mono retry_at = { 0 };
+    if ((verdict == VERDICT_PLACE && try_consolidate(pass, group, work, &retry_at)) ||
+        try_reclaim(pass, group, work))
         return VERDICT_CLAIMED;
+    group->retry_at = earlier_of(group->retry_at, retry_at);
     group->holds = verdict == VERDICT_PLACE && would_fit_if_empty(sched, group, work) &&
                    !window_blocks(pass->sched, work);
     return verdict;
@@ -515,27 +540,11 @@ static void take_turn(struct pass *pass)
 
 /* ---- claims and dependencies --------------------------------------------------------------- */
 
-static bool is_place_usable(const struct sched *sched, const struct swork *work)
-{
-    for (int64_t i = 0; i < members_least(&work->workload->r); i++) {
-        const struct plan_member *member = &work->claim[i];
-        struct snode *node = snode_of(sched, member->node);
-        if (!node->is_usable)
-            return false;
-        for (size_t k = 0; k < member->shares.count; k++) {
-            const struct sdevice *device = snode_device(node, member->shares.items[k].device);
-            if (device == NULL || !device->is_usable)
-                return false;
-        }
-    }
-    return true;
-}
-
 /* Holds the room a claimant was promised. */
 static void hold_promised(struct pass *pass, struct swork *work)
 {
     struct attempt attempt = attempt_of(pass);
-    if (work->claim == NULL || !is_place_usable(pass->sched, work))
+    if (work->claim == NULL || !queue_claim_is_usable(pass->sched, work))
         return;
     attempt_init(&attempt, work, work->claim[0].class_number);
     attempt_hold(&attempt, work->claim);
@@ -608,6 +617,8 @@ static void serve_claims(struct pass *pass)
     const struct skip_list *claimants = &pass->sched->claimants;
     for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
         hold_promised(pass, n->item);
+    const struct attempt step = attempt_of(pass);
+    consolidate_hold(&step);
     for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n))
         hold_other(pass, n->item);
     for (const struct skip_node *n = skip_first(claimants); n != NULL; n = skip_next(n)) {
@@ -741,6 +752,7 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     shadow_end(sched);
     bool is_freed = end_void_claims(&pass);
     keep_claims(&pass);
+    consolidate_keep(sched, pass.moves);
     return is_cut || is_freed || sched->is_promise_moved || plan->count > count_before;
 }
 

@@ -275,7 +275,7 @@ static const struct field settings_fields[] = {
       .doc = "after which past use counts half" },
     { F(ENUM, consolidate), .names = &consolidate_names,
       .doc = "move work that can go so that waiting work fits" },
-    { OPTIONAL(I64, consolidate_max_moves, 1, 1000), .doc = "workloads moved for one, at most" },
+    { OPTIONAL(I64, consolidate_max_moves, 1, 16), .doc = "workloads moved for one, at most" },
     { OPTIONAL(I64, device_reserve_mib, 0, INT64_C(1) << 20) },
     { OPTIONAL(I64, backoff_base_s, 0, DAY_S),
       .doc = "the n-th failure waits base times 2 to the n" },

@@ -186,6 +186,10 @@ static void check_eviction(const struct lab *lab, const struct plan *plan, size_
     const struct plan_entry *entry = &plan->entries[at];
     const struct workload *victim = entry->workload;
     CHECK("INV-8: victims are preemptible", victim->r.preemptible == PREEMPTIBLE_ALWAYS);
+    if (entry->cause == CAUSE_CONSOLIDATED) {
+        CHECK("only if it is so wanted", lab->state->settings.consolidate == CONSOLIDATE_ON);
+        return; /* nobody loses by it */
+    }
     if (victim->project == entry->for_whom->project) {
         CHECK("INV-8: within a project only the less urgent",
               entry->cause == CAUSE_PREEMPTED_BY_PRIORITY &&
@@ -219,6 +223,7 @@ static void note_plan(struct lab *lab, const struct plan *plan)
         if (!is_eviction(entry))
             continue;
         lab->evictions++;
+        lab->moves += entry->cause == CAUSE_CONSOLIDATED;
         vec_push(&lab->claims, entry->for_whom->r.id);
         if (!lab->is_unchecked)
             check_eviction(lab, plan, i);

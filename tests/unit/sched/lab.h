@@ -49,7 +49,7 @@ struct lab {
     bool may_be_over_limit; /* a limit was lowered below its use, or lost work came back */
     size_t starts;          /* in plans so far */
     size_t evictions;
-    size_t growths, shrinks;
+    size_t growths, shrinks, moves;
     size_t steps;
     VEC(struct id) claims; /* workloads for which evictions were made, until they leave the queue */
     uint64_t trace;        /* hash of all events */

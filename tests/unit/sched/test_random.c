@@ -301,6 +301,9 @@ static void run_history(uint64_t seed, unsigned kind)
         settings.history_k_milli = (int64_t)(seed % 3) * 1000;
         settings.history_half_life_s = 600;
     }
+    settings.consolidate = h->has_elastic && seed % 2 > 0 ? CONSOLIDATE_ON : CONSOLIDATE_OFF;
+    if (settings.consolidate == CONSOLIDATE_ON)
+        settings.min_runtime_s = (int64_t)(seed % 4) * 20;
     lab_set(&h->lab, settings);
     for (size_t i = 0; i < STEPS; i++) {
         step(h);
@@ -309,9 +312,9 @@ static void run_history(uint64_t seed, unsigned kind)
     quiet(h);
     check_rest(h);
     print_message("# seed %llu: %zu starts, %zu evictions, %zu claims open, %zu growths, %zu"
-                  " shrinks\n",
+                  " shrinks, %zu moves\n",
                   (unsigned long long)seed, h->lab.starts, h->lab.evictions, h->lab.claims.count,
-                  h->lab.growths, h->lab.shrinks);
+                  h->lab.growths, h->lab.shrinks, h->lab.moves);
     lab_done(&h->lab);
     mem_free(h);
 }
