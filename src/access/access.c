@@ -49,6 +49,7 @@ static const struct row {
     [PERMIT_USAGE_READ]       = ROW("usage_read",       ALL,     OWN),
     [PERMIT_AUDIT_READ]       = ROW("audit_read",       ALL,     NOTHING),
     [PERMIT_METRICS_READ]     = ROW("metrics_read",     ALL,     NOTHING),
+    [PERMIT_SNAPSHOT_READ]    = ROW("snapshot_read",    ALL,     NOTHING),
     [PERMIT_SYSTEM]           = ROW("system",           NOTHING, NOTHING),
 };
 /* clang-format on */

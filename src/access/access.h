@@ -44,7 +44,8 @@ enum permission {
     PERMIT_USAGE_READ,
     PERMIT_AUDIT_READ,
     PERMIT_METRICS_READ,
-    PERMIT_SYSTEM, /* starts, ticks, contact: the controller itself */
+    PERMIT_SNAPSHOT_READ, /* of the whole state, for simulations */
+    PERMIT_SYSTEM,        /* starts, ticks, contact: the controller itself */
     PERMISSION_COUNT
 };
 

@@ -17,6 +17,8 @@
  *         API_FEED        a change feed (SSE) from `feed`
  *         API_LOG         bytes of a log from `log`
  *         API_BLOB        bytes of a stored blob
+ *         API_WHATIF      run `whatif` on two copies of the state, then api_whatif_answer()
+ *         API_SNAPSHOT    the bare snapshot of the state
  *     anything that fails: api_problem()
  *
  * Every answer waits for durability as engine/ says; that is the server's part.
@@ -109,7 +111,9 @@ enum api_outcome {
     API_RESOLVE,
     API_FEED,
     API_LOG,
-    API_BLOB
+    API_BLOB,
+    API_WHATIF,
+    API_SNAPSHOT
 };
 
 enum api_query_kind {
@@ -181,6 +185,15 @@ struct api_blob {
     struct digest digest;
 };
 
+/* To be asked of a copy of the state: core/whatif.h. */
+enum { API_WHATIF_COMMANDS_MAX = 2 };
+struct api_whatif {
+    struct command commands[API_WHATIF_COMMANDS_MAX];
+    size_t count;
+    struct id lost;
+    int64_t horizon_s;
+};
+
 struct api_result {
     enum api_outcome outcome;
     struct api_answer answer;
@@ -192,6 +205,7 @@ struct api_result {
     struct api_feed feed;
     struct api_log log;
     struct api_blob blob;
+    struct api_whatif whatif;
 };
 
 /* ---- the calls ----------------------------------------------------------------------------- */
@@ -231,6 +245,12 @@ enum err api_stored(const struct api_request *request, const struct api_context 
 
 /* After the registry answered: completes the command of API_RESOLVE. */
 void api_resolved(const struct api_resolved *resolved, struct api_result *result);
+
+/* Of both runs: without and with what is supposed; `context` has a state after either. */
+struct whatif_run;
+void api_whatif_answer(const struct api_request *request, const struct api_context *context,
+                       const struct whatif_run *before, const struct whatif_run *after,
+                       struct api_answer *answer);
 
 /* On a worker. */
 enum err api_query_run(const struct api_query *query, struct query *connection,

@@ -41,6 +41,9 @@ stored_fn upload_stored_now;
 /* changes.c */
 call_fn list_changes, get_change, create_change, preview_change, finish_change, revert_change;
 
+/* whatif.c */
+call_fn ask_whatif, get_snapshot;
+
 /* reservations.c */
 call_fn list_reservations, create_reservation, get_reservation, finish_reservation;
 call_fn confirm_reservation, release_reservation, cancel_reservation, list_slots;
@@ -51,5 +54,8 @@ call_fn get_status, get_whoami, get_openapi, get_health, get_readiness, watch_ev
 
 /* metrics.c */
 call_fn get_metrics;
+
+/* workloads.c: the rest of a command to submit `spec`, which is decoded. */
+enum err submit_fill(const struct call *c, struct command *command, struct error *e) MUST_CHECK;
 
 #endif

@@ -102,13 +102,16 @@ static enum err check_command(const struct call *c, const struct workload_spec *
 
 enum err submit_workload(struct call *c, struct error *e)
 {
-    struct command *command = &c->result->command;
-    struct project *project = NULL;
     enum err rc = call_command(c, CMD_WORKLOAD_SUBMIT, e);
     if (rc == ERR_OK)
-        rc = call_body(c, &command->submit, e);
-    if (rc == ERR_OK)
-        rc = call_project(c, command->submit.project, &project, e);
+        rc = call_body(c, &c->result->command.submit, e);
+    return rc == ERR_OK ? submit_fill(c, &c->result->command, e) : rc;
+}
+
+enum err submit_fill(const struct call *c, struct command *command, struct error *e)
+{
+    struct project *project = NULL;
+    enum err rc = call_project(c, command->submit.project, &project, e);
     if (rc == ERR_OK)
         rc = check_command(c, &command->submit, project, e);
     if (rc != ERR_OK)

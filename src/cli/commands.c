@@ -331,6 +331,48 @@ static const struct cli_option policy_options[] = {
     TEXT("placement", 0, "settings.placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),
     WHEN_OPTIONS,
 };
+#define HORIZON LOCAL("horizon", 0, "TIME", "so far ahead; default 24h")
+static const struct cli_option whatif_submit_options[] = {
+    TEXT("project", 'p', NULL, "PATH", "project it belongs to (default: one's tenant)"),
+    TEXT("image", 'i', NULL, "NAME", "root file system"),
+    TEXT("profile", 0, NULL, "NAME", "a predefined shape; options override its fields"),
+    MILLI("gpus", 'g', "gpu_milli", "devices per member: 0.5 a fraction, 2 whole ones"),
+    { "class", 'c', OPTION_LIST, OPTION_BODY, "classes", "NAME,...", "resource classes, the best first" },
+    MILLI("cpus", 0, "cpu_milli", "cores per member"),
+    MIB("memory", 'm', "memory_mib", "memory per member"),
+    NUMBER("members", 'N', NULL, "of a gang: they start together"),
+    NUMBER("count", 0, NULL, "an array of that many workloads"),
+    NUMBER("priority", 0, NULL, "inside the project, 0 to 1000; default 50"),
+    SPAN("time-limit", 't', "time_limit_s", "of each attempt"),
+    TEXT("preemptible", 0, NULL, "WHEN", "always (default) or never"),
+    LOCAL("file", 'f', "FILE", "the specification as YAML; options override it"),
+    HORIZON,
+};
+static const struct cli_option whatif_quota_options[] = {
+    { "quota", 0, OPTION_QUOTA, OPTION_BODY, "quota_milli", "CLASS=N", "guarantee" },
+    { "limit", 0, OPTION_QUOTA, OPTION_BODY, "limit_milli", "CLASS=N|none", "ceiling" },
+    { "lend-limit", 0, OPTION_QUOTA, OPTION_BODY, "lend_limit_milli", "CLASS=N|none", "how much of it others may borrow" },
+    { "weight", 0, OPTION_QUOTA, OPTION_BODY, "over_quota_weight", "CLASS=N", "in dividing what is left over" },
+    NUMBER("priority", 0, NULL, "among siblings, 0 to 1000"),
+    SPAN("for", 0, "duration_s", "how long; default for good"),
+    FLAG("force", 0, "is_forced", "accept more than there is"),
+    HORIZON,
+};
+static const struct cli_option whatif_policy_options[] = {
+    SPAN("min-runtime", 0, "settings.min_runtime_s", "that borrowed work is left in peace by claims above quota"),
+    SPAN("min-runtime-in-quota", 0, "settings.min_runtime_in_quota_s", "and by claims within quota"),
+    SPAN("default-time-limit", 0, "settings.default_time_limit_s", "that work without a time limit is planned with"),
+    SPAN("starvation-after", 0, "settings.starvation_after_s", "of waiting, until others leave a place"),
+    TEXT("reclaim-to", 0, "settings.reclaim_to", "WHAT", "quota or fair_share"),
+    TEXT("placement", 0, "settings.placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),
+    HORIZON,
+};
+static const struct cli_option whatif_node_options[] = {
+    HORIZON,
+};
+static const struct cli_option export_options[] = {
+    LOCAL("snapshot", 0, "FILE", "where it goes; it has no secrets"),
+};
 static const struct cli_option change_list_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant (default: one's own; operators: all)"),
     QUERY("project", 'p', NULL, "PATH", "with all that is below it"),
@@ -612,6 +654,16 @@ COMMAND policy_set = { "policy", "set", .arguments = "[PATH]", .arguments_max = 
     .run = run_change, COLUMNS(change_columns),
     .examples = "  berth policy set --placement spread --for 2h --dry-run\n"
                 "  berth policy set amber --priority 80 --from 2026-03-27T22:00 --until 2026-03-28T06:00 --every day --zone Europe/Berlin" };
+COMMAND whatif_submit = { "whatif", "submit", .arguments = "[--] [COMMAND...]", .arguments_max = CLI_ARGUMENTS_MAX, .summary = "what would follow if this work were submitted", OPTIONS(whatif_submit_options), .run = run_whatif_submit,
+    .examples = "  berth whatif submit -p amber -i debian-12 -g 8 -t 2h\n  berth whatif submit -f job.yaml" };
+COMMAND whatif_quota = { "whatif", "quota", ARGUMENT("PATH"), .summary = "what would follow if these quotas were set", OPTIONS(whatif_quota_options), .run = run_whatif_change,
+    .examples = "  berth whatif quota amber --quota h100-80g=8" };
+COMMAND whatif_policy = { "whatif", "policy", .summary = "what would follow if these settings were set", OPTIONS(whatif_policy_options), .run = run_whatif_change,
+    .examples = "  berth whatif policy --reclaim-to fair_share" };
+COMMAND whatif_lose = { "whatif", "lose", ARGUMENT("NODE"), .summary = "what would follow if this node were lost", OPTIONS(whatif_node_options), .run = run_whatif_lose,
+    .examples = "  berth whatif lose node-7 --horizon 6h" };
+COMMAND export = { NULL, "export", .summary = "the state, for berth-sim", OPTIONS(export_options), .run = run_export,
+    .examples = "  berth export --snapshot today.jsonl" };
 COMMAND policy_show = { "policy", "show", .arguments = "[CHANGE...]", .arguments_max = CLI_ARGUMENTS_MAX, .summary = "the settings that hold now, or a change", .run = run_policy_show,
     .examples = "  berth policy show\n  berth policy show night" };
 COMMAND policy_changes = { "policy", "changes", .summary = "changes that hold, are to come, or ended lately", OPTIONS(change_list_options), .method = "GET", .path = "/v1/changes", COLUMNS(change_columns),
@@ -782,6 +834,11 @@ const struct cli_command *const cli_commands[] = {
     &policy_show,
     &policy_changes,
     &policy_revert,
+    &whatif_submit,
+    &whatif_quota,
+    &whatif_policy,
+    &whatif_lose,
+    &export,
     &class_list,
     &class_show,
     &class_set,

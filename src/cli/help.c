@@ -8,6 +8,7 @@ static const char *const noun_summaries[][2] = {
     { "project", "the quota tree inside a tenant" },
     { "quota", "guarantees, limits and weights of tenants and projects" },
     { "policy", "settings of the scheduler and priorities of projects, for good or for a time" },
+    { "whatif", "what would follow; nothing is done" },
     { "class", "kinds of hardware" },
     { "pool", "sets of nodes of one class" },
     { "profile", "shapes that users pick" },

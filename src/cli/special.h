@@ -26,6 +26,14 @@ enum cli_exit run_device_hold(struct cli *cli);
 enum cli_exit run_image_import(struct cli *cli);
 enum cli_exit run_credential_set(struct cli *cli);
 
+/* submit.c: the request of options, a file and the words behind them. */
+enum err submit_body(struct cli *cli, json_t **out, struct error *e) MUST_CHECK;
+/* whatif.c: what would follow of the work, the change or the loss that is named */
+enum cli_exit run_whatif_submit(struct cli *cli);
+enum cli_exit run_whatif_change(struct cli *cli);
+enum cli_exit run_whatif_lose(struct cli *cli);
+enum cli_exit run_export(struct cli *cli);
+
 /* policy.c: a table with their quotas of what one may see, or of the projects that are named */
 enum cli_exit run_top(struct cli *cli);
 enum cli_exit run_quota_show(struct cli *cli);

@@ -99,7 +99,7 @@ static enum err check_follow(const struct cli *cli, const json_t *body, struct e
         "`berth logs`");
 }
 
-static enum err body_make(struct cli *cli, json_t **out, struct error *e)
+enum err submit_body(struct cli *cli, json_t **out, struct error *e)
 {
     AUTO(json) json_t *body = json_object();
     AUTO(json) json_t *given = json_object();
@@ -170,7 +170,7 @@ enum cli_exit run_submit(struct cli *cli)
     struct error e = { 0 };
     AUTO(json) json_t *body = NULL;
     AUTO(cli_answer) struct cli_answer answer = { 0 };
-    enum err rc = body_make(cli, &body, &e);
+    enum err rc = submit_body(cli, &body, &e);
     if (rc == ERR_OK) {
         tell_own_command(cli, body);
         rc = cli_request(cli, "POST", "/v1/workloads", body, &answer, &e);

@@ -42,6 +42,7 @@ struct log_reader;
 struct cli_streams;
 struct terminal;
 struct resolution;
+struct errand;
 
 struct rate_bucket {
     struct id token;
@@ -66,11 +67,14 @@ struct server {
     struct feed_subscriber *feeds; /* owned */
     uint64_t published;            /* sequence of the newest event given to feeds */
     struct log_reader *readers;    /* owned */
+    struct errand *errands;        /* owned */
     struct cli_streams *streams;   /* owned */
     struct terminal *terminals;    /* each owned by its socket */
     bool is_draining;
 };
 
+/* Sends exchange->answer once all that it may reflect is durable. */
+void exchange_answer(struct exchange *exchange);
 /* The same for an error. */
 void exchange_refuse(struct exchange *exchange, const struct error *e);
 /* Runs exchange->result.command and answers. False: it was refused. The exchange may be
@@ -88,6 +92,10 @@ void body_finish(struct exchange *exchange);
 
 /* server_resolve.c */
 void resolve_start(struct exchange *exchange);
+
+/* errand.c: what a forked copy of the process finds out */
+void errand_start(struct exchange *exchange);
+void errands_end(struct server *server);
 
 /* server_feed.c */
 void feed_start(struct exchange *exchange);

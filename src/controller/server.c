@@ -225,7 +225,7 @@ static void exchange_settled(struct engine_waiter *waiter, enum err rc, const st
         answer_send(exchange); /* ends it: exchange_on_end follows */
 }
 
-static void exchange_answer(struct exchange *exchange)
+void exchange_answer(struct exchange *exchange)
 {
     exchange->is_waiting = true;
     exchange->waiter.settled = exchange_settled;
@@ -594,6 +594,10 @@ static void outcome_run(struct exchange *exchange)
     case API_BLOB:
         blob_start(exchange);
         break;
+    case API_WHATIF:
+    case API_SNAPSHOT:
+        errand_start(exchange);
+        break;
     case API_STORE_BODY:
         body_finish(exchange);
         break;
@@ -755,6 +759,7 @@ void server_drain(struct server *server)
     server->is_draining = true;
     feeds_end(server);
     terminals_end(server);
+    errands_end(server);
     logs_end(server);
     http_server_drain(server->http);
 }

@@ -147,6 +147,14 @@ struct change_spec {
     bool is_forced;
 };
 
+/* What would follow if that were so. What is not asked has no project, or no name. */
+struct whatif_spec {
+    struct workload_spec submit;
+    struct change_spec change;
+    struct str lose_node;
+    int64_t horizon_s; /* UNSET: a day */
+};
+
 struct credential_spec {
     struct str tenant, registry, username, sealed;
 };

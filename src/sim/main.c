@@ -16,6 +16,7 @@ static const char usage[] =
     "       berth-sim replay --philly FILE [--policy static|borrow] [--nodes N] [--gpus N] "
     "[--json]\n"
     "       berth-sim bench [--preset NAME] [OPTION...]\n"
+    "       berth-sim whatif --snapshot FILE [OPTION...]\n"
     "       berth-sim --help | --version\n"
     "\n"
     "Runs scenarios through the scheduler and the core of berthd, in virtual time.\n"
@@ -47,6 +48,16 @@ static const char usage[] =
     "    --preset NAME      instead: quota-baseline or quota-large, queues that borrow, in "
     "virtual\n"
     "                       time\n"
+    "    --json             the figures as JSON\n"
+    "\n"
+    "  whatif               what would follow in a state of `berth export --snapshot`, beside "
+    "what\n"
+    "                       follows as things are; the last column of each pair is as supposed\n"
+    "    --snapshot FILE    the state\n"
+    "    --submit FILE      this work is submitted: a specification as YAML\n"
+    "    --quota PATH:CLASS=N   this quota is set\n"
+    "    --lose NODE        this node is lost\n"
+    "    --horizon TIME     so far ahead (24h)\n"
     "    --json             the figures as JSON\n"
     "\n"
     "exit status: 0 everything is as expected, 1 something is not, 2 wrong use or file\n";
@@ -175,6 +186,8 @@ int main(int argc, char **argv)
         return run(argc - 2, argv + 2);
     if (strcmp(argv[1], "replay") == 0)
         return replay_main(argc - 2, argv + 2);
+    if (strcmp(argv[1], "whatif") == 0)
+        return whatif_main(argc - 2, argv + 2);
     if (strcmp(argv[1], "bench") == 0)
         return bench_main(argc - 2, argv + 2);
     return wrong_use("there is no such command");

@@ -9,6 +9,7 @@ enum { EXIT_HELD = 0, EXIT_FAULT = 1, EXIT_WRONG = 2 };
 /* Says what is wrong and how it is called; EXIT_WRONG. */
 int wrong_use(const char *what);
 int replay_main(int argc, char **argv);
+int whatif_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 
 /* Options, all with a value but --json; NULL: not given. */

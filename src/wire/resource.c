@@ -440,6 +440,45 @@ const struct schema preview_view_schema =
     SCHEMA("ChangePreview", preview_view_fields, "what a change would do; nothing is done");
 #undef OF
 
+#define OF struct whatif_row_view
+static const struct field whatif_row_fields[] = {
+    { F(ID, workload), .id_kind = ID_WORKLOAD },
+    { F(STR, name) },
+    { F(STR, project) },
+    { F(STR, effect), .doc =
+                          "starts, starts_too (it would not otherwise), does_not_start, earlier, "
+                          "later, evicted, spared or waits" },
+    { F(BOOL, is_new), .doc = "it is what was supposed to be submitted" },
+    { F(WALL, started_before), .doc = "absent: it does not start in that time" },
+    { F(WALL, started_after) },
+    { F(I64, delay_s), .flags = FIELD_UNSET,
+      .doc = "how much later it starts; less than 0: earlier" },
+    { F(I64, evictions_before) },
+    { F(I64, evictions_after) },
+    { F(ENUM, cause), .names = &cause_names, .flags = FIELD_SPARSE, .doc = "of the last eviction" },
+};
+static const struct schema whatif_row_schema =
+    SCHEMA("WhatIfWork", whatif_row_fields, "work to which something else would happen");
+#undef OF
+
+#define OF struct whatif_view
+static const struct field whatif_view_fields[] = {
+    { F(WALL, from) },
+    { F(WALL, until) },
+    { F(BOOL, is_cut), .doc = "there was more than could be looked at: later starts are missing" },
+    { F(I64, starts_before), .doc = "workloads that start in that time as things are" },
+    { F(I64, starts_after), .doc = "and as is supposed" },
+    { F(I64, evictions_before) },
+    { F(I64, evictions_after) },
+    { F(I64, waiting_before), .flags = FIELD_UNSET, .doc = "at the end; for operators" },
+    { F(I64, waiting_after), .flags = FIELD_UNSET },
+    { F(STRUCT_LIST, work), .schema = &whatif_row_schema, .doc = "the first 500 that differ" },
+    { F(I64, work_count), .doc = "of it in all" },
+};
+const struct schema whatif_view_schema =
+    SCHEMA("WhatIf", whatif_view_fields, "what would follow; nothing is done");
+#undef OF
+
 #define OF struct slot_view
 static const struct field slot_view_fields[] = {
     { F(WALL, start) },

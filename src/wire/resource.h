@@ -340,6 +340,29 @@ struct preview_view {
     int64_t work_count;
 };
 
+/* One workload to which something else happens when it is supposed. */
+struct whatif_row_view {
+    struct id workload;
+    struct str name, project, effect;
+    bool is_new;
+    struct wall started_before, started_after; /* 0: it did not */
+    int64_t delay_s;                           /* UNSET: it does not start in both */
+    int64_t evictions_before, evictions_after;
+    enum cause cause;
+};
+struct whatif_row_list {
+    struct whatif_row_view *items;
+    size_t count;
+};
+struct whatif_view {
+    struct wall from, until;
+    bool is_cut;
+    int64_t starts_before, starts_after, evictions_before, evictions_after;
+    int64_t waiting_before, waiting_after; /* UNSET: not for this caller */
+    struct whatif_row_list work;
+    int64_t work_count;
+};
+
 struct slot_view {
     struct wall start, end;
     struct str class_name;
@@ -475,7 +498,7 @@ extern const struct schema project_view_schema, class_view_schema, pool_view_sch
     reservation_view_schema, slot_view_schema, image_view_schema, token_view_schema,
     credential_view_schema, upload_view_schema, usage_view_schema, invoice_view_schema,
     segment_view_schema, audit_view_schema, decision_view_schema, whoami_view_schema,
-    status_view_schema, change_view_schema, preview_view_schema, problem_view_schema,
-    settings_view_schema;
+    status_view_schema, change_view_schema, preview_view_schema, whatif_view_schema,
+    problem_view_schema, settings_view_schema;
 
 #endif

@@ -85,23 +85,48 @@ static void write_event(void *arg, const struct event *event)
     writer->lines++;
 }
 
-void snapshot_write(const struct state *state, struct buf *out)
+static void write_bare_event(void *arg, const struct event *event)
 {
+    struct event copy = *event;
+
+    if (event->type == EV_TOKEN_SET || event->type == EV_CREDENTIAL_SET ||
+        event->type == EV_UPLOAD_STORED)
+        return;
+    if (event->type == EV_WORKLOAD_SUBMITTED)
+        copy.workload_submitted.spec_json = (struct str){ 0 };
+    write_event(arg, &copy);
+}
+
+static void write_all(const struct state *state, bool is_bare, struct buf *out)
+{
+    const struct header none = { .format = SNAPSHOT_FORMAT };
     const size_t start = out->size;
     struct header header = { SNAPSHOT_FORMAT, state_header(state) };
     struct json_writer w = json_writer_of(out);
     struct writer writer = { .out = out };
     struct trailer trailer = { 0 };
 
+    if (is_bare) /* ids are made with it */
+        memcpy(header.state.id_key, none.state.id_key, sizeof(none.state.id_key));
     schema_encode(&w, &header_schema, &header, WIRE_STORED, NULL);
     buf_add_char(out, '\n');
-    state_walk(state, write_event, &writer);
+    state_walk(state, is_bare ? write_bare_event : write_event, &writer);
 
     trailer.lines = writer.lines;
     check_of((struct str){ out->data + start, out->size - start }, trailer.check);
     w = json_writer_of(out);
     schema_encode(&w, &trailer_schema, &trailer, WIRE_STORED, NULL);
     buf_add_char(out, '\n');
+}
+
+void snapshot_write(const struct state *state, struct buf *out)
+{
+    write_all(state, false, out);
+}
+
+void snapshot_write_bare(const struct state *state, struct buf *out)
+{
+    write_all(state, true, out);
 }
 
 /* Cuts the last line off `*bytes` and holds it against the rest. */

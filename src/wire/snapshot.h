@@ -10,6 +10,10 @@
 
 void snapshot_write(const struct state *state, struct buf *out);
 
+/* The same without what nobody outside may have: tokens, logins, uploads, and of work the specs,
+ * which may have secrets in their environment. Enough for the scheduler. */
+void snapshot_write_bare(const struct state *state, struct buf *out);
+
 /* Into a fresh state. ERR_CORRUPT with the line at fault; then the state is to be thrown away. */
 enum err snapshot_read(struct str bytes, struct state *state, struct error *e) MUST_CHECK;
 

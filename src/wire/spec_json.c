@@ -355,6 +355,19 @@ const struct schema change_spec_schema =
     SCHEMA("ChangeSpec", change_fields, "a change of a project or of the settings");
 #undef OF
 
+#define OF struct whatif_spec
+static const struct field whatif_fields[] = {
+    { F(STRUCT, submit), .schema = &workload_spec_schema, .doc = "this work is submitted" },
+    { F(STRUCT, change), .schema = &change_spec_schema,
+      .doc = "this change is made; operators only" },
+    { F(STR, lose_node), .max = NAME_MAX_BYTES,
+      .doc = "this node is lost, by name or id; operators only" },
+    { OPTIONAL(I64, horizon_s, 1, 31 * DAY_S), .doc = "so far ahead; default a day" },
+};
+const struct schema whatif_spec_schema =
+    SCHEMA("WhatIfSpec", whatif_fields, "what is supposed; at least one thing");
+#undef OF
+
 #define OF struct target
 static const struct field target_fields[] = {
     { F(STR, reason), .max = TEXT_MAX, .doc = "for people, kept in the audit" },

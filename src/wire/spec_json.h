@@ -18,6 +18,7 @@ extern const struct schema profile_spec_schema;     /* struct profile_spec */
 extern const struct schema token_spec_schema;       /* struct token_spec */
 extern const struct schema volume_spec_schema;      /* struct volume_spec */
 extern const struct schema reservation_spec_schema; /* struct reservation_spec */
+extern const struct schema whatif_spec_schema;      /* struct whatif_spec */
 extern const struct schema change_spec_schema;      /* struct change_spec */
 extern const struct schema image_spec_schema;       /* struct image_spec */
 extern const struct schema

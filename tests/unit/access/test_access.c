@@ -44,6 +44,7 @@ static const struct {
     { PERMIT_USAGE_READ, "usage_read", "-ao--a" },
     { PERMIT_AUDIT_READ, "audit_read", "-a---a" },
     { PERMIT_METRICS_READ, "metrics_read", "-a---a" },
+    { PERMIT_SNAPSHOT_READ, "snapshot_read", "-a---a" },
     { PERMIT_SYSTEM, "system", "-----a" },
 };
 

@@ -708,7 +708,7 @@ static void job_lists(struct lab *lab, const struct lab_job *job, struct workloa
     spec->depends_on.count = 1;
 }
 
-struct id lab_submit(struct lab *lab, struct lab_job job)
+struct command lab_submission(struct lab *lab, struct lab_job job)
 {
     struct command command = { .type = CMD_WORKLOAD_SUBMIT, .actor = job.actor };
     struct workload_spec *spec = &command.submit;
@@ -740,6 +740,12 @@ struct id lab_submit(struct lab *lab, struct lab_job job)
     job_lists(lab, &job, spec);
     command.spec_json = STR("{}");
     command.new_id = lab_id(lab);
+    return command;
+}
+
+struct id lab_submit(struct lab *lab, struct lab_job job)
+{
+    struct command command = lab_submission(lab, job);
     const struct id none = { 0 };
     return lab_do(lab, &command) == ERR_OK ? command.new_id : none;
 }

@@ -109,6 +109,8 @@ struct lab_job {
     struct actor actor;
     struct topology_spec topology;
 };
+/* The command alone; lists in it live until the next step. */
+struct command lab_submission(struct lab *lab, struct lab_job job);
 /* The id of the new workload or array; none when it was refused. */
 struct id lab_submit(struct lab *lab, struct lab_job job);
 struct id lab_element(const struct lab *lab, struct id array, int64_t index);
