@@ -152,6 +152,26 @@ enum err remove_pool(struct call *c, struct error *e)
 
 /* ---- profiles ------------------------------------------------------------------------------ */
 
+/* Members see those that some project of their tenant may use; of whom it is for only their own. */
+static bool profile_is_seen(const struct call *c, const struct profile_record *profile,
+                            struct str_list *projects)
+{
+    const struct id tenant = c->context->actor.tenant;
+
+    *projects = profile->projects;
+    if (c->context->actor.role != ROLE_MEMBER || profile->projects.count == 0)
+        return true;
+    projects->items = arena_new(call_arena(c), profile->projects.count, sizeof(*projects->items));
+    projects->count = 0;
+    for (size_t i = 0; i < profile->projects.count; i++) {
+        const struct project *project =
+            state_project_by_path(call_state(c), profile->projects.items[i]);
+        if (project != NULL && id_eq(project->tenant->r.id, tenant))
+            projects->items[projects->count++] = profile->projects.items[i];
+    }
+    return projects->count > 0;
+}
+
 enum err list_profiles(struct call *c, struct error *e)
 {
     struct list list;
@@ -163,9 +183,12 @@ enum err list_profiles(struct call *c, struct error *e)
         const struct profile_object *profile = call_state(c)->profiles.items[i];
         char text[ID_TEXT_MAX];
         struct profile_view view;
-        if (!list_wants(&list, id_text(ID_PROFILE, profile->r.id, text)))
+        struct str_list projects;
+        if (!profile_is_seen(c, &profile->r, &projects) ||
+            !list_wants(&list, id_text(ID_PROFILE, profile->r.id, text)))
             continue;
         profile_view_fill(&view, call_state(c), profile, call_arena(c));
+        view.projects = projects;
         list_add(&list, &profile_view_schema, &view);
     }
     return call_list_end(c, &list, e);
@@ -175,10 +198,12 @@ static enum err answer_profile(struct call *c, struct str name, struct error *e)
 {
     const struct profile_object *profile = state_profile_by_name(call_state(c), name);
     struct profile_view view;
+    struct str_list projects;
 
-    if (profile == NULL)
+    if (profile == NULL || !profile_is_seen(c, &profile->r, &projects))
         return call_not_found("profile", name, e);
     profile_view_fill(&view, call_state(c), profile, call_arena(c));
+    view.projects = projects;
     call_answer(c, &profile_view_schema, &view, profile->r.version);
     return ERR_OK;
 }

@@ -73,7 +73,7 @@ static const struct cli_column profile_columns[] = {
     { "CPUS", "request.cpu_milli", COLUMN_MILLI },
     { "MEMORY_MIB", "request.memory_mib", COLUMN_TEXT },
     { "CLASSES", "request.classes", COLUMN_LIST }, { "POOLS", "pools", COLUMN_LIST },
-    { "DESCRIPTION", "description", COLUMN_TEXT },
+    { "PROJECTS", "projects", COLUMN_LIST }, { "DESCRIPTION", "description", COLUMN_TEXT },
 };
 static const struct cli_column node_columns[] = {
     { "NAME", "name", COLUMN_TEXT }, { "POOL", "pool", COLUMN_TEXT },
@@ -423,6 +423,8 @@ static const struct cli_option profile_options[] = {
     MIB("memory", 'm', "memory_mib", "memory per member"),
     { "class", 'c', OPTION_LIST, OPTION_BODY, "classes", "NAME,...", "the best first" },
     { "pool", 0, OPTION_LIST, OPTION_BODY, "pools", "NAME,...", "in order" },
+    { "project", 'p', OPTION_LIST, OPTION_BODY, "projects", "PATH,...", "only they and what is below may use it; *: all" },
+    { "topology", 0, OPTION_TOPOLOGY, OPTION_BODY, "topology", "[prefer:]LEVEL", "all members within one node, rack or block; may be repeated" },
 };
 static const struct cli_option token_options[] = {
     TEXT("role", 0, NULL, "ROLE", "member (default) or admin"),

@@ -34,7 +34,7 @@ struct setting {
 #name, offsetof(struct settings_record, name), min, max                                    \
     }
 
-enum { DAY_S = 24 * 3600, YEAR_S = 366 * DAY_S };
+enum { DAY_S = 24 * 3600, YEAR_S = 366 * DAY_S, PROFILE_PROJECTS_MAX = 64 };
 
 /* clang-format off */
 static const struct setting settings[] = {
@@ -323,6 +323,42 @@ static enum err profile_check_pools(const struct decision *d, const struct str_l
     return ERR_OK;
 }
 
+/* "*" alone takes the list away. */
+static enum err profile_projects(const struct decision *d, const struct str_list *given,
+                                 struct str_list *out, struct error *e)
+{
+    const struct str_list none = { 0 };
+    if (given->count == 0)
+        return ERR_OK;
+    if (given->count == 1 && str_is(given->items[0], "*")) {
+        *out = none;
+        return ERR_OK;
+    }
+    if (given->count > PROFILE_PROJECTS_MAX)
+        return err_field(e, "projects", "projects: name at most %d", PROFILE_PROJECTS_MAX);
+    for (size_t i = 0; i < given->count; i++) {
+        if (state_project_by_path(d->state, given->items[i]) == NULL)
+            return err_field(e, "projects", "projects: there is no project \"%.*s\"",
+                             (int)MIN_OF(given->items[i].size, (size_t)100), given->items[i].data);
+    }
+    *out = *given;
+    return ERR_OK;
+}
+
+static enum err profile_topology(const struct topology_spec *spec, struct request *r,
+                                 struct error *e)
+{
+    if (spec->required == TOPOLOGY_NONE && spec->preferred == TOPOLOGY_NONE)
+        return ERR_OK;
+    if (spec->required != TOPOLOGY_NONE && spec->preferred >= spec->required)
+        return err_field(e, "topology.preferred",
+                         "topology.preferred: what is preferred is closer than what is required;"
+                         " leave it out, or prefer a smaller one");
+    r->required = spec->required;
+    r->preferred = spec->preferred;
+    return ERR_OK;
+}
+
 enum err decide_profile_set(struct decision *d, struct error *e)
 {
     const struct profile_spec *spec = &d->command->profile_set;
@@ -351,6 +387,10 @@ enum err decide_profile_set(struct decision *d, struct error *e)
         rc = resolve_classes(d, &spec->classes, r, e);
     if (rc == ERR_OK)
         rc = profile_check_pools(d, &spec->pools, e);
+    if (rc == ERR_OK)
+        rc = profile_projects(d, &spec->projects, &next.projects, e);
+    if (rc == ERR_OK)
+        rc = profile_topology(&spec->topology, r, e);
     if (rc != ERR_OK)
         return rc;
     if (spec->pools.count > 0)

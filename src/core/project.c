@@ -375,6 +375,10 @@ static const char *project_obstacle(const struct decision *d, const struct proje
         if (r->project == project && !reservation_state_is_final(r->r.state))
             return "it has reservations; cancel them first";
     }
+    for (size_t i = 0; i < d->state->profiles.count; i++) {
+        if (str_list_has(&d->state->profiles.items[i]->r.projects, project->r.path))
+            return "a profile is for it; change that first";
+    }
     if (project->image_count > 0)
         return "it has images; remove them first";
     for (const struct token *token = d->state->first_token; token != NULL; token = token->next) {

@@ -134,8 +134,10 @@ static void merge_amounts(const struct workload_spec *s, struct request *r)
         r->cpu_milli = CPU_MILLI_DEFAULT;
     if (r->memory_mib == 0)
         r->memory_mib = MEMORY_MIB_DEFAULT;
-    r->required = s->topology.required;
-    r->preferred = s->topology.preferred;
+    if (s->topology.required != TOPOLOGY_NONE || s->topology.preferred != TOPOLOGY_NONE) {
+        r->required = s->topology.required;
+        r->preferred = s->topology.preferred;
+    }
 }
 
 /* The classes of the profile's pools, in their order. */
@@ -172,13 +174,14 @@ static enum err check_class_kinds(const struct decision *d, const struct request
     return ERR_OK;
 }
 
-static enum err resolve_request(const struct decision *d, struct request *r, struct error *e)
+static enum err resolve_request(const struct decision *d, const struct project *project,
+                                struct request *r, struct error *e)
 {
     const struct workload_spec *s = &d->command->submit;
     *r = (struct request){ 0 };
     if (s->profile.size > 0) {
         const struct profile_object *profile = state_profile_by_name(d->state, s->profile);
-        if (profile == NULL)
+        if (profile == NULL || !profile_is_for(&profile->r, project))
             return err_field(e, "profile", "profile: there is no profile \"%.*s\"",
                              STR_ARG(s->profile));
         *r = profile->r.request;
@@ -512,7 +515,7 @@ enum err decide_workload_submit(struct decision *d, struct error *e)
                                  .kind = KIND_JOB,
                                  .spec_json = d->command->spec_json };
     fill_numbers(d, &r);
-    rc = resolve_request(d, &r.request, e);
+    rc = resolve_request(d, project, &r.request, e);
     if (rc == ERR_OK)
         rc = resolve_image(d, tenant, &r.image, e);
     if (rc == ERR_OK)

@@ -113,3 +113,11 @@ void evolve_profile_removed(struct state *state, const struct event *event, enum
     profile_drop(&state->pool, &object->r);
     pool_free(&state->pool, object, sizeof(*object));
 }
+
+bool profile_is_for(const struct profile_record *profile, const struct project *project)
+{
+    bool is_for = profile->projects.count == 0;
+    for (const struct project *p = project; p != NULL && !is_for; p = p->parent)
+        is_for = str_list_has(&profile->projects, p->r.path);
+    return is_for;
+}

@@ -67,6 +67,7 @@ void profile_keep(struct pool *pool, struct profile_record *r)
     str_keep(pool, &r->name);
     str_keep(pool, &r->description);
     strs_keep(pool, &r->pools);
+    strs_keep(pool, &r->projects);
 }
 
 void profile_drop(struct pool *pool, struct profile_record *r)
@@ -74,6 +75,7 @@ void profile_drop(struct pool *pool, struct profile_record *r)
     str_drop(pool, &r->name);
     str_drop(pool, &r->description);
     strs_drop(pool, &r->pools);
+    strs_drop(pool, &r->projects);
 }
 
 void quotas_keep(struct pool *pool, struct quota_list *list)

@@ -125,7 +125,8 @@ struct profile_record {
     struct str name; /* "gpu-4" */
     struct str description;
     struct request request;
-    struct str_list pools; /* in order; empty: any pool of the classes */
+    struct str_list pools;    /* in order; empty: any pool of the classes */
+    struct str_list projects; /* paths: only they, and what is below them, may use it; empty: all */
     uint64_t version;
 };
 

@@ -96,7 +96,9 @@ struct pool_spec {
 struct profile_spec {
     struct str name, description;
     struct str_list classes, pools;
+    struct str_list projects; /* "*" alone: everybody's again */
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
+    struct topology_spec topology;
 };
 
 struct node_spec {

@@ -217,6 +217,8 @@ struct class_object *state_class_by_name(const struct state *state, struct str n
 struct pool_object *state_pool(const struct state *state, struct id id);
 struct pool_object *state_pool_by_name(const struct state *state, struct str name);
 struct profile_object *state_profile_by_name(const struct state *state, struct str name);
+/* May work of that project be given this shape? */
+bool profile_is_for(const struct profile_record *profile, const struct project *project);
 struct token *state_token(const struct state *state, struct id id);
 struct volume *state_volume(const struct state *state, struct id id);
 struct volume *state_volume_by_name(const struct state *state, struct id tenant, struct str name);

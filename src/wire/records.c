@@ -60,6 +60,7 @@ static const struct field profile_record_fields[] = {
     { F(STR, description) },
     { F(STRUCT, request), .schema = &request_schema },
     { F(STR_LIST, pools) },
+    { F(STR_LIST, projects) },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema profile_record_schema =

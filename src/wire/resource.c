@@ -90,6 +90,15 @@ const struct schema request_view_schema =
     SCHEMA("Request", request_view_fields, "what one member asks for");
 #undef OF
 
+#define OF struct topology_spec
+static const struct field topology_view_fields[] = {
+    { F(ENUM, required), .names = &topology_names, .flags = FIELD_SPARSE },
+    { F(ENUM, preferred), .names = &topology_names, .flags = FIELD_SPARSE },
+};
+static const struct schema topology_view_schema =
+    SCHEMA("Topology", topology_view_fields, "how close together members are");
+#undef OF
+
 #define OF struct profile_view
 static const struct field profile_view_fields[] = {
     { F(ID, id), .id_kind = ID_PROFILE },
@@ -97,6 +106,10 @@ static const struct field profile_view_fields[] = {
     { F(STR, description) },
     { F(STRUCT, request), .schema = &request_view_schema },
     { F(STR_LIST, pools), .doc = "in order; empty: any of the classes" },
+    { F(STR_LIST, projects), .flags = FIELD_SPARSE,
+      .doc = "only they, and what is below, may use it; of those one may see. Absent: all" },
+    { F(STRUCT, topology), .schema = &topology_view_schema, .flags = FIELD_SPARSE,
+      .doc = "of its work, unless that says another" },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema profile_view_schema =

@@ -103,6 +103,8 @@ struct profile_view {
     struct str name, description;
     struct request_view request;
     struct str_list pools;
+    struct str_list projects;
+    struct topology_spec topology; /* the request's, as it is set */
     uint64_t version;
 };
 void profile_view_fill(struct profile_view *view, const struct state *state,

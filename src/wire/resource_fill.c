@@ -234,6 +234,8 @@ void profile_view_fill(struct profile_view *view, const struct state *state,
         .name = profile->r.name,
         .description = profile->r.description,
         .pools = profile->r.pools,
+        .projects = profile->r.projects,
+        .topology = { profile->r.request.required, profile->r.request.preferred },
         .version = profile->r.version,
     };
     request_view_fill(&view->request, &profile->r.request, &names, arena);

@@ -171,6 +171,11 @@ static const struct field profile_fields[] = {
     { F(STR, description), .max = TEXT_MAX },
     { F(STR_LIST, classes), .max = REQUEST_CLASSES_MAX, .item_max = NAME_MAX_BYTES },
     { F(STR_LIST, pools), .max = 64, .item_max = NAME_MAX_BYTES },
+    { F(STR_LIST, projects), .max = 64, .item_max = PROJECT_MAX,
+      .doc =
+          "paths: only they, and what is below, may use it; to others it is absent. \"*\": all" },
+    { F(STRUCT, topology), .schema = &topology_spec_schema,
+      .doc = "of its work, unless that says another" },
     { OPTIONAL(I64, gpu_milli, 0, MILLI_MAX) },
     { OPTIONAL(I64, gpu_memory_mib, 0, MIB_MAX) },
     { OPTIONAL(I64, devices, 0, ALLOCATION_DEVICES_MAX) },

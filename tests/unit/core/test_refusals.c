@@ -413,6 +413,59 @@ static void the_catalogue_is_consistent(void **state)
     CHECK("no negative price", lab_do(&lab, &class) == ERR_INVALID);
 }
 
+/* A profile is for those it names, and gives its topology to work that says none. */
+static void profiles_are_for_some(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    struct str own[] = { STR("amber/deep") };
+    struct str all[] = { STR("*") };
+    struct str nobody[] = { STR("oak") };
+    lab_init(&lab);
+    (void)lab_add_node(&lab, (struct lab_node){ "n1", "h100", .devices = 4 });
+    (void)lab_project(&lab, "amber", (struct lab_quota){ .class_name = "h100" });
+    (void)lab_project(&lab, "amber/deep", (struct lab_quota){ .class_name = "h100" });
+    struct command profile = { .type = CMD_PROFILE_SET };
+    profile.profile_set = (struct profile_spec){ .name = STR("gpu-2"),
+                                                 .gpu_milli = 2000,
+                                                 .gpu_memory_mib = UNSET,
+                                                 .devices = UNSET,
+                                                 .share_milli = UNSET,
+                                                 .cpu_milli = UNSET,
+                                                 .memory_mib = UNSET,
+                                                 .projects = { own, 1 },
+                                                 .topology = { TOPOLOGY_RACK, TOPOLOGY_NODE } };
+    lab_must(&lab, &profile);
+    struct command submit = lab_submission(&lab, (struct lab_job){ .project = "amber" });
+    submit.submit.profile = STR("gpu-2");
+    CHECK("not for others", lab_do(&lab, &submit) == ERR_INVALID);
+    CHECK("as if it were absent", strstr(lab.e.text, "there is no profile") != NULL);
+    submit.submit.project = STR("amber/deep");
+    lab_must(&lab, &submit);
+    const struct request *r = &lab_record(&lab, submit.new_id)->request;
+    CHECK("its topology", r->required == TOPOLOGY_RACK && r->preferred == TOPOLOGY_NODE);
+    submit.new_id = lab_id(&lab);
+    submit.submit.topology = (struct topology_spec){ .preferred = TOPOLOGY_BLOCK };
+    lab_must(&lab, &submit);
+    r = &lab_record(&lab, submit.new_id)->request;
+    CHECK("or its own", r->required == TOPOLOGY_NONE && r->preferred == TOPOLOGY_BLOCK);
+    struct command remove = { .type = CMD_PROJECT_REMOVE };
+    remove.target.name = STR("amber/deep");
+    CHECK("who is named is not removed", lab_do(&lab, &remove) == ERR_CONFLICT);
+    profile.profile_set.projects.items = nobody;
+    CHECK("not for who is not there", lab_do(&lab, &profile) == ERR_INVALID);
+    profile.profile_set.projects.items = all;
+    profile.profile_set.topology = (struct topology_spec){ TOPOLOGY_NODE, TOPOLOGY_RACK };
+    CHECK("what is closer is not preferred to wider", lab_do(&lab, &profile) == ERR_INVALID);
+    profile.profile_set.topology = (struct topology_spec){ TOPOLOGY_NONE, TOPOLOGY_NONE };
+    lab_must(&lab, &profile);
+    submit = lab_submission(&lab, (struct lab_job){ .project = "amber" });
+    submit.submit.profile = STR("gpu-2");
+    lab_must(&lab, &submit);
+    r = &lab_record(&lab, submit.new_id)->request;
+    CHECK("for all, and as it was otherwise", r->required == TOPOLOGY_RACK && r->gpu_milli == 2000);
+}
+
 static void profiles_give_requests(void **state)
 {
     (void)state;
@@ -558,6 +611,7 @@ int main(void)
         cmocka_unit_test(settings_have_bounds),
         cmocka_unit_test(the_catalogue_is_consistent),
         cmocka_unit_test(profiles_give_requests),
+        cmocka_unit_test(profiles_are_for_some),
         cmocka_unit_test(tokens),
         cmocka_unit_test(images_and_credentials),
         cmocka_unit_test(a_start_needs_a_new_epoch),

@@ -97,6 +97,8 @@ static void dump_profile(struct buf *out, const struct profile_record *r)
     add_request(out, &r->request);
     for (size_t i = 0; i < r->pools.count; i++)
         add_str(out, r->pools.items[i]);
+    for (size_t i = 0; i < r->projects.count; i++)
+        add_str(out, r->projects.items[i]);
     add_unsigned(out, r->version);
 }
 
