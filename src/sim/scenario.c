@@ -63,6 +63,7 @@ static const struct field tenant_fields[] = {
     FIELD_AS(sim_tenant, "over_quota_weight", weight, COUNTS),
     FIELD(sim_tenant, priority, INT),
     FIELD_AS(sim_tenant, "force", is_forced, BOOL),
+    FIELD_AS(sim_tenant, "for", for_s, SPAN),
     { .name = "expect_error", .kind = FIELD_OTHER },
 };
 

@@ -42,6 +42,7 @@ struct sim_tenant {
     struct str path;
     struct amount_list quota, limit, lend_limit, weight;
     int64_t priority; /* UNSET: as it is */
+    int64_t for_s;    /* of set_quota: then what was before holds again; UNSET: for good */
     bool is_forced;
 };
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "model/policy.h"
 #include "sim/agents.h"
 #include "wire/event_json.h"
 
@@ -331,8 +332,29 @@ static enum err parents_make(struct world *world, struct str path, struct error 
     return ERR_OK;
 }
 
+/* For a time. */
+static enum err tenant_change(struct world *world, const struct sim_tenant *tenant, struct error *e)
+{
+    const struct policy_patch nothing = policy_nothing();
+    const struct project_spec spec = project_of(world, tenant);
+    struct command command = { .type = CMD_CHANGE_CREATE };
+    command.change = (struct change_spec){ .project = tenant->path,
+                                           .duration_s = tenant->for_s,
+                                           .every = UNSET,
+                                           .interval = UNSET,
+                                           .priority = spec.priority,
+                                           .log_quota_mib = UNSET,
+                                           .log_days = UNSET,
+                                           .quotas = spec.quotas,
+                                           .settings = nothing.settings,
+                                           .is_forced = spec.is_forced };
+    return ask(world, &command, e);
+}
+
 static enum err tenant_set(struct world *world, const struct sim_tenant *tenant, struct error *e)
 {
+    if (tenant->for_s != UNSET)
+        return tenant_change(world, tenant, e);
     enum err rc = parents_make(world, tenant->path, e);
     if (rc != ERR_OK)
         return rc;
