@@ -28,10 +28,8 @@ static struct allocation *run(struct world *world, const struct cast *cast, stru
                               int64_t class_number, int64_t milli)
 {
     struct id workload = world_submit(world, project);
-    struct allocation *a =
-        state_allocation(world->state, world_grant(world, workload, cast->node, 0));
-    a->r.class_number = class_number;
-    a->r.charge_milli = milli;
+    struct id id = world_grant_of(world, workload, cast->node, 0, class_number, milli);
+    struct allocation *a = state_allocation(world->state, id);
     world_allocation(world, a->r.id, AL_RUNNING);
     return a;
 }
@@ -181,8 +179,8 @@ static void test_totals_stop(void **state)
     AUTO(world) struct world world;
     world_init(&world, 1);
     struct cast cast = cast_of(&world);
-    (void)run(&world, &cast, cast.birch, 0, INT64_MAX);
-    (void)run(&world, &cast, cast.birch, 0, INT64_MAX);
+    (void)run(&world, &cast, cast.birch, 0, INT64_MAX / 4);
+    (void)run(&world, &cast, cast.birch, 0, INT64_MAX / 4);
     struct usage_report report = { 0 };
     ledger_report(world.state, NULL, later(&world, 3600000), &world.arena, &report);
     CHECK("use stops at the top", report.lines[0].milli_ms == INT64_MAX);

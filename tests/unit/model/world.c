@@ -177,7 +177,7 @@ struct id world_node(struct world *world, const char *name, struct id pool)
         .block = world_text(world, 9),
         .cpu_milli = 64000,
         .memory_mib = 512000,
-        .cpu_class_number = number(world, 3),
+        .cpu_class_number = number(world, world->state->classes.count),
         .devices = devices(world, 1 + test_below(&world->random, 8)),
         .holds = holds(world),
     };
@@ -226,8 +226,15 @@ struct id world_submit(struct world *world, struct id project)
 
 struct id world_grant(struct world *world, struct id workload, struct id node, int64_t rank)
 {
-    const struct workload *of = state_workload(world->state, workload);
     size_t classes = world->state->classes.count;
+    int64_t class_number = number(world, classes > 0 ? classes : 1);
+    return world_grant_of(world, workload, node, rank, class_number, 1000 * (1 + number(world, 8)));
+}
+
+struct id world_grant_of(struct world *world, struct id workload, struct id node, int64_t rank,
+                         int64_t class_number, int64_t charge_milli)
+{
+    const struct workload *of = state_workload(world->state, workload);
     struct allocation_record r = {
         .id = world_id(world),
         .workload = workload,
@@ -235,8 +242,8 @@ struct id world_grant(struct world *world, struct id workload, struct id node, i
         .node = node,
         .attempt = of->r.attempt,
         .rank = rank,
-        .class_number = number(world, classes > 0 ? classes : 1),
-        .charge_milli = 1000 * (1 + number(world, 8)),
+        .class_number = class_number,
+        .charge_milli = charge_milli,
         .state = AL_STARTING,
         .grace_s = 60,
     };

@@ -36,6 +36,8 @@ struct id world_submit(struct world *world, struct id project);
 struct id world_submit_element(struct world *world, struct id project, struct id array,
                                int64_t index);
 struct id world_grant(struct world *world, struct id workload, struct id node, int64_t rank);
+struct id world_grant_of(struct world *world, struct id workload, struct id node, int64_t rank,
+                         int64_t class_number, int64_t charge_milli);
 void world_remove(struct world *world, enum event_type type, struct id id);
 /* A step of the transition table; counters stay, a use that ends there is billed. */
 void world_workload(struct world *world, struct id workload, enum workload_state state);
