@@ -138,6 +138,16 @@ static void unlink_from(struct sallocation *a)
         a->next_of_work->prev_of_work = a->prev_of_work;
 }
 
+/* Whether it was granted at another time than the others of its workload. */
+static void note_joining(const struct sallocation *a)
+{
+    const struct sallocation *other = a->next_of_work;
+    while (other != NULL && !allocation_is_charged(other->state))
+        other = other->next_of_work;
+    if (other != NULL && other->allocation->r.granted.ns != a->allocation->r.granted.ns)
+        a->work->has_joined = true;
+}
+
 void allocation_add(struct sched *sched, struct allocation *allocation)
 {
     const struct allocation_record *r = &allocation->r;
@@ -166,6 +176,7 @@ void allocation_add(struct sched *sched, struct allocation *allocation)
     const struct booking booking = booking_of(a);
     capacity_book(sched, &booking);
     contribute(sched, a, true);
+    note_joining(a);
     work_refresh(sched, a->work);
     if (is_above_quota_somewhere(a->project, a->class_number))
         became_evictable(sched, a->class_number);

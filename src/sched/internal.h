@@ -307,6 +307,7 @@ struct swork {
     bool is_active;    /* in the list of its project and class */
     bool has_due;
     bool has_end;
+    bool has_joined; /* its members were not all granted at once */
 };
 
 /* An attempt that goes on without some of its members: gang.c. */

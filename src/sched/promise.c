@@ -58,11 +58,14 @@ void promise_note_end(struct sched *sched, struct swork *work)
 {
     const struct workload_record *r = &work->workload->r;
     bool is_on = (r->state == WL_STARTING || r->state == WL_RUNNING) && work->charged > 0;
-    if (is_on == work->has_end)
-        return;
+    if (is_on && work->has_end && !work->has_joined)
+        return; /* as long as its members are of one time */
     if (work->has_end) {
         skip_remove(&sched->ends, &sched->pool, end_key(work));
         work->has_end = false;
+    }
+    if (!is_on) {
+        work->has_joined = false;
         return;
     }
     struct mono at = promise_end_of(sched, work->workload, granted_at(work));
