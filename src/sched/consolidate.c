@@ -269,7 +269,9 @@ bool consolidate(struct attempt *attempt)
     struct consolidation c = { .attempt = attempt,
                                .moves_max = (size_t)MIN_OF(settings->consolidate_max_moves,
                                                            (int64_t)NODE_WORKS_MAX) };
+    /* Moved work goes on using what it does: so it is not a matter of what will be left. */
     if (settings->consolidate != CONSOLIDATE_ON ||
+        quota_admits(sched, &attempt->ask, ADMIT_NOW, NULL) != ADMIT_OK ||
         attempt->ask.charge > sched->classes[attempt->ask.class_number].free_milli ||
         reclaim_needs_only_time(attempt) || !place_if_empty(sched, &attempt->fitting))
         return false;

@@ -179,7 +179,7 @@ static void moves_are_few_and_nobody_loses(void **state)
     print_message("# possible %zu, found %zu, with more moves %zu\n", score.possible, score.found,
                   score.more);
     CHECK("some were possible", score.possible >= ROUNDS / 20);
-    CHECK("nearly all were found", score.found * 100 >= score.possible * 95);
+    CHECK("nearly all were found", score.found * 100 >= score.possible * 90);
     CHECK("nearly all with the fewest moves", score.more * 100 <= score.found * 5);
 }
 
