@@ -270,17 +270,36 @@ static void take_own(struct sproject *project)
         project->walk = skip_next(project->walk);
 }
 
-/* Nothing of it has changed since all of it was looked at, and what was freed is of no use even to
- * the first that had no place then: told without a look at the others. */
+/* Limits, quota or what is never lent refuse even the least that it asks for, and it may evict
+ * nobody: then all of its work is refused. */
+static bool is_refused(struct sched *sched, struct sproject *project)
+{
+    for (size_t c = 0; c < sched->class_count; c++) {
+        const struct swait *wait = &project->waits[c];
+        const struct ask least = { .project = project,
+                                   .class_number = (int64_t)c,
+                                   .charge = wait->least_charge };
+        if (wait->groups > 0 && (quota_admits(sched, &least, ADMIT_NOW, NULL) == ADMIT_OK ||
+                                 may_evict_any(sched, project, (int64_t)c)))
+            return false;
+    }
+    return true;
+}
+
+/* Nothing of it has changed since all of it was looked at, and what was freed is of no use to
+ * anything of it, told by its least; or not even to the first that had no place then. */
 static bool is_as_before(const struct pass *pass, struct sproject *project)
 {
-    const struct sched *sched = pass->sched;
-    if (project->front == NULL || project->touched > project->swept ||
-        sched->all_gained > project->swept || is_due(pass, project->rouse.retry_at) ||
-        (project->rouse.is_unsettled && sched->settled > project->swept) ||
-        !is_hopeless(pass, project->front))
+    struct sched *sched = pass->sched;
+    if (project->touched > project->swept || sched->all_gained > project->swept ||
+        is_due(pass, project->rouse.retry_at) ||
+        (project->rouse.is_unsettled && sched->settled > project->swept))
         return false;
-    note_blocked(pass->sched, project->front);
+    if (project->front == NULL)
+        return is_refused(sched, project);
+    if (!is_hopeless(pass, project->front))
+        return false;
+    note_blocked(sched, project->front);
     return is_spent(pass, project);
 }
 
