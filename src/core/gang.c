@@ -94,10 +94,9 @@ static bool has_rank(const struct gap_list *list, int64_t rank)
 /* Whether it is short by now; from when on is known already where it was. */
 static void judge(const struct decision *d, struct workload_image *image)
 {
-    static const struct mono never;
     bool is_short = left_of(image) < members_least(&image->workload->r);
     if (!is_short)
-        image->gang.short_since = never;
+        image->gang.short_since = (struct mono){ 0 };
     else if (!gang_is_short(image))
         image->gang.short_since = d->now;
 }

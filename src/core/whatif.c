@@ -55,10 +55,10 @@ static struct whatif_row *row_at(struct whatif *w, struct id workload)
     if (place == 0) {
         struct whatif_row row = { .workload = workload, .started = { INT64_MAX } };
         const struct workload *known = state_workload(w->state, workload);
-        if (known != NULL)
+        if (known != NULL) {
             row.project = known->r.project;
-        if (known != NULL)
             row.name = str_copy(&run->texts, known->r.name);
+        }
         whatif_run_add(run, &row);
         place = run->rows.count;
     }

@@ -90,73 +90,33 @@ static void sched_rebuild(struct sched *sched)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static void note_node(struct sched *sched, struct id id)
+typedef void note_fn(struct sched *sched, const struct event *event);
+
+static void note_start(struct sched *sched, const struct event *event)
 {
-    struct snode *known = id_map_get(&sched->nodes, id);
-    if (known != NULL)
-        capacity_change_node(sched, known);
-    else
-        capacity_add_node(sched, state_node(sched->state, id));
+    (void)event;
+    due_restart(sched);
 }
 
-static void note_node_removed(struct sched *sched, struct id id)
+static void note_catalogue(struct sched *sched, const struct event *event)
 {
-    struct snode *node = id_map_remove(&sched->nodes, id);
-    queue_claims_leave_node(sched, node->node);
-    capacity_remove_node(sched, node);
+    (void)event;
+    sched_rebuild(sched);
 }
 
-static void note_project(struct sched *sched, struct id id)
+static void note_project(struct sched *sched, const struct event *event)
 {
+    struct id id = event->project_set.id;
     if (id_map_get(&sched->projects, id) == NULL)
         quota_add_project(sched, state_project(sched->state, id));
     quota_refresh(sched);
 }
 
-static void note_workload(struct sched *sched, struct id id)
+static void note_project_removed(struct sched *sched, const struct event *event)
 {
-    struct swork *work = swork_of(sched, id);
-    due_drop(sched, &work->has_due, work->due);
-    queue_change_work(sched, work);
-    work_refresh(sched, work);
-    gang_note(sched, work);
-    consolidate_note(sched, work);
-    due_work(sched, work);
-}
-
-static void note_gang(struct sched *sched, struct id id)
-{
-    struct swork *work = swork_of(sched, id);
-    due_drop(sched, &work->has_due, work->due);
-    gang_note(sched, work);
-    due_work(sched, work);
-}
-
-static void note_time(struct sched *sched)
-{
-    queue_promote(sched, sched->state->now);
-    sched->takeovers = 0;
-    sched->wall_ahead_ns = sched->state->wall.ns - sched->state->now.ns;
-}
-
-static void note_project_removed(struct sched *sched, struct id id)
-{
-    quota_remove_project(sched, id);
+    quota_remove_project(sched, event->removed.id);
     quota_refresh(sched);
-}
-
-static void note_submitted(struct sched *sched, struct id id)
-{
-    queue_add_work(sched, state_workload(sched->state, id));
-    index_learn(sched);
-}
-
-static void note_reservation(struct sched *sched, const struct event *event)
-{
-    if (event->type == EV_RESERVATION_SET)
-        window_note(sched, event->reservation_set.id);
-    else
-        window_remove(sched, event->removed.id);
+    due_changes(sched);
 }
 
 /* Of the events that change one. */
@@ -168,82 +128,130 @@ static struct id node_of(const struct event *event)
                                             : event->device_changed.node;
 }
 
+static void note_node(struct sched *sched, const struct event *event)
+{
+    struct id id = node_of(event);
+    struct snode *known = id_map_get(&sched->nodes, id);
+    if (known != NULL)
+        capacity_change_node(sched, known);
+    else
+        capacity_add_node(sched, state_node(sched->state, id));
+}
+
+static void note_node_removed(struct sched *sched, const struct event *event)
+{
+    struct snode *node = id_map_remove(&sched->nodes, event->removed.id);
+    queue_claims_leave_node(sched, node->node);
+    capacity_remove_node(sched, node);
+}
+
+static void note_submitted(struct sched *sched, const struct event *event)
+{
+    queue_add_work(sched, state_workload(sched->state, event->workload_submitted.id));
+    index_learn(sched);
+}
+
+static void note_workload(struct sched *sched, const struct event *event)
+{
+    struct swork *work = swork_of(sched, event->workload_changed.workload);
+    due_drop(sched, &work->has_due, work->due);
+    queue_change_work(sched, work);
+    work_refresh(sched, work);
+    gang_note(sched, work);
+    consolidate_note(sched, work);
+    due_work(sched, work);
+}
+
+static void note_gang(struct sched *sched, const struct event *event)
+{
+    struct swork *work = swork_of(sched, event->gang_changed.workload);
+    due_drop(sched, &work->has_due, work->due);
+    gang_note(sched, work);
+    due_work(sched, work);
+}
+
+static void note_forgotten(struct sched *sched, const struct event *event)
+{
+    queue_forget_work(sched, event->removed.id);
+}
+
+static void note_untied(struct sched *sched, const struct event *event)
+{
+    window_untie(sched, swork_of(sched, event->removed.id));
+}
+
+static void note_granted(struct sched *sched, const struct event *event)
+{
+    allocation_add(sched, state_allocation(sched->state, event->allocation_granted.id));
+}
+
+static void note_allocation(struct sched *sched, const struct event *event)
+{
+    allocation_change(sched, &event->allocation_changed);
+}
+
+static void note_volume(struct sched *sched, const struct event *event)
+{
+    (void)event;
+    sched->all_gained = ++sched->clock;
+}
+
+static void note_reservation(struct sched *sched, const struct event *event)
+{
+    window_note(sched, event->reservation_set.id);
+}
+
+static void note_reservation_removed(struct sched *sched, const struct event *event)
+{
+    window_remove(sched, event->removed.id);
+}
+
+static void note_change(struct sched *sched, const struct event *event)
+{
+    (void)event;
+    due_changes(sched);
+}
+
+/* The others change nothing that work is placed by. */
+static note_fn *const notes[EV_TYPE_COUNT] = {
+    [EV_CONTROLLER_STARTED] = note_start,
+    [EV_SETTINGS_CHANGED] = note_catalogue,
+    [EV_CLASS_SET] = note_catalogue,
+    [EV_CLASS_REMOVED] = note_catalogue,
+    [EV_PROJECT_SET] = note_project,
+    [EV_PROJECT_REMOVED] = note_project_removed,
+    [EV_NODE_SET] = note_node,
+    [EV_NODE_CONTACT] = note_node,
+    [EV_NODE_HOLDS] = note_node,
+    [EV_DEVICE_CHANGED] = note_node,
+    [EV_NODE_REMOVED] = note_node_removed,
+    [EV_WORKLOAD_SUBMITTED] = note_submitted,
+    [EV_WORKLOAD_CHANGED] = note_workload,
+    [EV_GANG_CHANGED] = note_gang,
+    [EV_WORKLOAD_FORGOTTEN] = note_forgotten,
+    [EV_WORKLOAD_UNTIED] = note_untied,
+    [EV_ALLOCATION_GRANTED] = note_granted,
+    [EV_ALLOCATION_CHANGED] = note_allocation,
+    [EV_VOLUME_SET] = note_volume,
+    [EV_VOLUME_REMOVED] = note_volume,
+    [EV_RESERVATION_SET] = note_reservation,
+    [EV_RESERVATION_REMOVED] = note_reservation_removed,
+    [EV_CHANGE_SET] = note_change,
+    [EV_CHANGE_REMOVED] = note_change,
+};
+
+static void note_time(struct sched *sched)
+{
+    queue_promote(sched, sched->state->now);
+    sched->takeovers = 0;
+    sched->wall_ahead_ns = sched->state->wall.ns - sched->state->now.ns;
+}
+
 void sched_note(struct sched *sched, const struct event *event)
 {
     note_time(sched);
-    switch (event->type) {
-    case EV_CONTROLLER_STARTED:
-        due_restart(sched);
-        break;
-    case EV_SETTINGS_CHANGED:
-    case EV_CLASS_SET:
-    case EV_CLASS_REMOVED:
-        sched_rebuild(sched);
-        break;
-    case EV_PROJECT_SET:
-        note_project(sched, event->project_set.id);
-        break;
-    case EV_PROJECT_REMOVED:
-        note_project_removed(sched, event->removed.id);
-        due_changes(sched);
-        break;
-    case EV_NODE_SET:
-    case EV_NODE_CONTACT:
-    case EV_NODE_HOLDS:
-    case EV_DEVICE_CHANGED:
-        note_node(sched, node_of(event));
-        break;
-    case EV_NODE_REMOVED:
-        note_node_removed(sched, event->removed.id);
-        break;
-    case EV_WORKLOAD_SUBMITTED:
-        note_submitted(sched, event->workload_submitted.id);
-        break;
-    case EV_WORKLOAD_CHANGED:
-        note_workload(sched, event->workload_changed.workload);
-        break;
-    case EV_GANG_CHANGED:
-        note_gang(sched, event->gang_changed.workload);
-        break;
-    case EV_WORKLOAD_FORGOTTEN:
-        queue_forget_work(sched, event->removed.id);
-        break;
-    case EV_WORKLOAD_UNTIED:
-        window_untie(sched, swork_of(sched, event->removed.id));
-        break;
-    case EV_RESERVATION_SET:
-    case EV_RESERVATION_REMOVED:
-        note_reservation(sched, event);
-        break;
-    case EV_CHANGE_SET:
-    case EV_CHANGE_REMOVED:
-        due_changes(sched);
-        break;
-    case EV_ALLOCATION_GRANTED:
-        allocation_add(sched, state_allocation(sched->state, event->allocation_granted.id));
-        break;
-    case EV_ALLOCATION_CHANGED:
-        allocation_change(sched, &event->allocation_changed);
-        break;
-    case EV_VOLUME_SET:
-    case EV_VOLUME_REMOVED:
-        sched->all_gained = ++sched->clock;
-        break;
-    case EV_NONE:
-    case EV_POOL_SET:
-    case EV_POOL_REMOVED:
-    case EV_PROFILE_SET:
-    case EV_PROFILE_REMOVED:
-    case EV_TOKEN_SET:
-    case EV_TOKEN_REMOVED:
-    case EV_IMAGE_SET:
-    case EV_IMAGE_REMOVED:
-    case EV_CREDENTIAL_SET:
-    case EV_CREDENTIAL_REMOVED:
-    case EV_UPLOAD_STORED:
-    case EV_TYPE_COUNT:
-        break;
-    }
+    if (notes[event->type] != NULL)
+        notes[event->type](sched, event);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
