@@ -662,7 +662,7 @@ static void evict_members(struct attempt *attempt, struct victim *victims, size_
     struct swork *work = victims->work;
     struct gap_list ranks = { arena_new(attempt->arena, count, sizeof(*ranks.items)), 0 };
     for (size_t i = 0; i < count; i++) {
-        if (victims[i].work != work)
+        if (victims[i].work != work || victims[i].member == NULL)
             continue;
         move_booking(attempt->sched, victims[i].member, PUT_BACK);
         ranks.items[ranks.count++].rank = victims[i].member->allocation->r.rank;

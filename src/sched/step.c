@@ -513,10 +513,9 @@ static void give_promise(struct pass *pass, struct swork *work)
     promise_give(&attempt);
 }
 
-static void take_turn(struct pass *pass)
+static void take_turn(struct pass *pass, struct sgroup *group)
 {
     struct sched *sched = pass->sched;
-    struct sgroup *group = sched->root.candidate;
     struct sproject *project = group->project;
     struct swork *work = group->cursor->item;
     take_own(project);
@@ -757,11 +756,12 @@ bool sched_step(struct sched *sched, struct mono now, size_t budget, struct aren
     gang_repair(&attempt);
     begin_pass(&pass);
     uint64_t clock = sched->clock;
-    while (sched->root.candidate != NULL && pass.budget > 0) {
-        take_turn(&pass);
-        pass.budget--;
+    struct sgroup *next = sched->root.candidate;
+    for (; next != NULL && pass.budget > 0; pass.budget--) {
+        take_turn(&pass, next);
+        next = sched->root.candidate;
     }
-    bool is_cut = sched->root.candidate != NULL;
+    bool is_cut = next != NULL;
     if (!is_cut && plan->count == count_before) {
         refresh_promises(&pass);
         gang_grow(&attempt);
