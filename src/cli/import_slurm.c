@@ -190,8 +190,7 @@ static size_t option_end(struct str rest)
             quote = c;
         if (c == ',' || c == '=')
             word = i + 1;
-        bool is_typed = str_starts((struct str){ rest.data + word, i - word }, STR("gres/"));
-        if (c == ':' && !is_typed)
+        if (c == ':' && !str_starts((struct str){ rest.data + word, i - word }, STR("gres/")))
             return i;
     }
     return quote == '\0' ? rest.size : SIZE_MAX;
