@@ -46,14 +46,15 @@ static int64_t end_of(const struct lab *lab, const struct workload *w, struct mo
     return limit_s == 0 ? never : mono_add_s(from, limit_s).ns;
 }
 
-/* Devices free on each node once all that ends by then is gone. */
+/* Devices free on each node once all that ends by then is gone. Work that was planned with the
+ * default limit may go on beyond it: nothing of `now` has ended. */
 static void free_at(const struct lab *lab, int64_t at_ns, int64_t out[NODES])
 {
     for (size_t i = 0; i < NODES; i++)
         out[i] = DEVICES;
     for (const struct node *n = lab->state->first_node; n != NULL; n = n->next) {
         for (const struct allocation *a = n->first_allocation; a != NULL; a = a->next_on_node) {
-            if (end_of(lab, a->workload, a->r.granted) > at_ns)
+            if (at_ns == lab->now.ns || end_of(lab, a->workload, a->r.granted) > at_ns)
                 out[node_index(lab, n)] -= (int64_t)a->r.shares.count;
         }
     }
