@@ -99,6 +99,7 @@ struct cli_command {
     const char *argument_field; /* the argument goes into this field of the body instead */
     const struct cli_column *columns;
     size_t column_count;
+    bool is_list; /* the answer is pages of rows */
     /* Of commands that destroy something: with --dry-run the object at `look` is read instead, and
      * what it `would` is said. Workloads need no path of their own. */
     const char *look;  /* "/v1/nodes/{}"; NULL: there is no --dry-run */

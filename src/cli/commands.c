@@ -46,8 +46,10 @@
 #define LOOK(path, what) .look = (path), .would = (what)
 #define OPTIONS(list)    .options = (list), .option_count = COUNT_OF(list)
 #define COLUMNS(list)    .columns = (list), .column_count = COUNT_OF(list)
-#define ARGUMENT(text)   .arguments = (text), .arguments_min = 1, .arguments_max = 1
-#define ARGUMENTS(text)  .arguments = (text), .arguments_min = 1, .arguments_max = CLI_ARGUMENTS_MAX
+/* Of what answers with pages of such rows. */
+#define ROWS(list)      .is_list = true, COLUMNS(list)
+#define ARGUMENT(text)  .arguments = (text), .arguments_min = 1, .arguments_max = 1
+#define ARGUMENTS(text) .arguments = (text), .arguments_min = 1, .arguments_max = CLI_ARGUMENTS_MAX
 
 /* clang-format off */
 /* ---- columns --------------------------------------------------------------------------------- */
@@ -564,7 +566,7 @@ COMMAND submit = { NULL, "submit", .arguments = "[--] [COMMAND...]", .arguments_
                 "  berth submit -p amber -i debian-12 -g 0.5 --upload . --follow -- ./run.sh\n"
                 "  berth submit -p amber -i debian-12 --members 4 -g 8 -- torchrun main.py" };
 COMMAND list = { NULL, "list", .summary = "workloads, the newest first", OPTIONS(list_options),
-    .method = "GET", .path = "/v1/workloads", COLUMNS(workload_columns),
+    .method = "GET", .path = "/v1/workloads", ROWS(workload_columns),
     .examples = "  berth list --state queued,running\n  berth list -p amber -o json" };
 COMMAND show = { NULL, "show", ARGUMENTS("WORKLOAD..."), .summary = "everything about a workload",
     .method = "GET", .path = "/v1/workloads/{}", .examples = "  berth show train" };
@@ -591,7 +593,7 @@ COMMAND explain = { NULL, "explain", ARGUMENT("WORKLOAD"), .summary = "why it wa
     .method = "GET", .path = "/v1/workloads/{}/explain", COLUMNS(explain_columns),
     .examples = "  berth explain train" };
 COMMAND decisions = { NULL, "decisions", .summary = "what the scheduler decided, by which rule and why; the newest first",
-    OPTIONS(decision_options), .method = "GET", .path = "/v1/decisions", COLUMNS(decision_columns),
+    OPTIONS(decision_options), .method = "GET", .path = "/v1/decisions", ROWS(decision_columns),
     .examples = "  berth decisions --since 1h\n"
                 "  berth decisions -p amber --rule reclaim --limit 20\n"
                 "  berth decisions --workload train -o json" };
@@ -627,7 +629,7 @@ COMMAND completion = { NULL, "completion", ARGUMENT("SHELL"), .summary = "comple
 COMMAND tenant_create = { "tenant", "create", ARGUMENT("NAME"), .summary = "create a tenant", OPTIONS(quota_options),
     .method = "POST", .path = "/v1/tenants", .argument_field = "path", COLUMNS(project_columns),
     .examples = "  berth tenant create amber --quota h100-80g=8 --limit h100-80g=16" };
-COMMAND tenant_list = { "tenant", "list", .summary = "tenants", .method = "GET", .path = "/v1/tenants", COLUMNS(project_columns),
+COMMAND tenant_list = { "tenant", "list", .summary = "tenants", .method = "GET", .path = "/v1/tenants", ROWS(project_columns),
     .examples = "  berth tenant list" };
 COMMAND tenant_show = { "tenant", "show", ARGUMENTS("NAME..."), .summary = "a tenant, with quotas and use", .method = "GET", .path = "/v1/tenants/{}",
     .examples = "  berth tenant show amber -o yaml" };
@@ -636,7 +638,7 @@ COMMAND tenant_remove = { "tenant", "remove", ARGUMENTS("NAME..."), .summary = "
 COMMAND project_create = { "project", "create", ARGUMENT("PATH"), .summary = "create a project; its parents must exist", OPTIONS(quota_options),
     .method = "POST", .path = "/v1/projects", .argument_field = "path", COLUMNS(project_columns),
     .examples = "  berth project create amber/vision --quota h100-80g=4" };
-COMMAND project_list = { "project", "list", .summary = "projects, parents first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/projects", COLUMNS(project_columns),
+COMMAND project_list = { "project", "list", .summary = "projects, parents first", OPTIONS(tenant_query), .method = "GET", .path = "/v1/projects", ROWS(project_columns),
     .examples = "  berth project list --tenant amber" };
 COMMAND project_show = { "project", "show", ARGUMENTS("PATH..."), .summary = "a project, with quotas and use", .method = "GET", .path = "/v1/projects/{}",
     .examples = "  berth project show amber/vision" };
@@ -648,7 +650,7 @@ COMMAND quota_set = { "quota", "set", ARGUMENT("PATH"), .summary = "change quota
                 "  berth quota set amber --quota h100-80g=2 --for 12h --dry-run" };
 COMMAND quota_show = { "quota", "show", .arguments = "[PATH...]", .arguments_max = CLI_ARGUMENTS_MAX, .summary = "quotas of tenants and projects, with use; all unless named", .run = run_quota_show,
     .examples = "  berth quota show\n  berth quota show amber amber/vision" };
-COMMAND quota_changes = { "quota", "changes", .summary = "changes that hold, are to come, or ended lately", OPTIONS(change_list_options), .method = "GET", .path = "/v1/changes", COLUMNS(change_columns),
+COMMAND quota_changes = { "quota", "changes", .summary = "changes that hold, are to come, or ended lately", OPTIONS(change_list_options), .method = "GET", .path = "/v1/changes", ROWS(change_columns),
     .examples = "  berth quota changes -p amber --state active" };
 COMMAND quota_revert = { "quota", "revert", ARGUMENTS("CHANGE..."), .summary = "take a change back; a project's path means its newest", OPTIONS(revert_options), .method = "POST", .path = "/v1/changes/{}/revert", COLUMNS(change_columns), LOOK("/v1/changes/{}", "be taken back"),
     .examples = "  berth quota revert amber" };
@@ -668,11 +670,11 @@ COMMAND export = { NULL, "export", .summary = "the state, for berth-sim", OPTION
     .examples = "  berth export --snapshot today.jsonl" };
 COMMAND policy_show = { "policy", "show", .arguments = "[CHANGE...]", .arguments_max = CLI_ARGUMENTS_MAX, .summary = "the settings that hold now, or a change", .run = run_policy_show,
     .examples = "  berth policy show\n  berth policy show night" };
-COMMAND policy_changes = { "policy", "changes", .summary = "changes that hold, are to come, or ended lately", OPTIONS(change_list_options), .method = "GET", .path = "/v1/changes", COLUMNS(change_columns),
+COMMAND policy_changes = { "policy", "changes", .summary = "changes that hold, are to come, or ended lately", OPTIONS(change_list_options), .method = "GET", .path = "/v1/changes", ROWS(change_columns),
     .examples = "  berth policy changes --state scheduled" };
 COMMAND policy_revert = { "policy", "revert", ARGUMENTS("CHANGE..."), .summary = "take a change back; `settings` means the newest of the settings", OPTIONS(revert_options), .method = "POST", .path = "/v1/changes/{}/revert", COLUMNS(change_columns), LOOK("/v1/changes/{}", "be taken back"),
     .examples = "  berth policy revert settings" };
-COMMAND class_list = { "class", "list", .summary = "resource classes, with capacity", .method = "GET", .path = "/v1/classes", COLUMNS(class_columns),
+COMMAND class_list = { "class", "list", .summary = "resource classes, with capacity", .method = "GET", .path = "/v1/classes", ROWS(class_columns),
     .examples = "  berth class list" };
 COMMAND class_show = { "class", "show", ARGUMENTS("NAME..."), .summary = "a class", .method = "GET", .path = "/v1/classes/{}",
     .examples = "  berth class show h100-80g" };
@@ -680,7 +682,7 @@ COMMAND class_set = { "class", "set", ARGUMENT("NAME"), .summary = "create or ch
     .method = "PUT", .path = "/v1/classes/{}", COLUMNS(class_columns), .examples = "  berth class set h100-80g --price-micros 2500000" };
 COMMAND class_remove = { "class", "remove", ARGUMENTS("NAME..."), .summary = "remove a class that nothing uses", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/classes/{}", LOOK("/v1/classes/{}", "be removed"),
     .examples = "  berth class remove k80" };
-COMMAND pool_list = { "pool", "list", .summary = "pools of nodes", .method = "GET", .path = "/v1/pools", COLUMNS(pool_columns),
+COMMAND pool_list = { "pool", "list", .summary = "pools of nodes", .method = "GET", .path = "/v1/pools", ROWS(pool_columns),
     .examples = "  berth pool list" };
 COMMAND pool_show = { "pool", "show", ARGUMENTS("NAME..."), .summary = "a pool", .method = "GET", .path = "/v1/pools/{}",
     .examples = "  berth pool show hall-2" };
@@ -688,7 +690,7 @@ COMMAND pool_set = { "pool", "set", ARGUMENT("NAME"), .summary = "create or chan
     .examples = "  berth pool set hall-2 --class h100-80g" };
 COMMAND pool_remove = { "pool", "remove", ARGUMENTS("NAME..."), .summary = "remove an empty pool", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/pools/{}", LOOK("/v1/pools/{}", "be removed"),
     .examples = "  berth pool remove hall-1" };
-COMMAND profile_list = { "profile", "list", .summary = "shapes that users pick", .method = "GET", .path = "/v1/profiles", COLUMNS(profile_columns),
+COMMAND profile_list = { "profile", "list", .summary = "shapes that users pick", .method = "GET", .path = "/v1/profiles", ROWS(profile_columns),
     .examples = "  berth profile list" };
 COMMAND profile_show = { "profile", "show", ARGUMENTS("NAME..."), .summary = "a profile", .method = "GET", .path = "/v1/profiles/{}",
     .examples = "  berth profile show gpu-4" };
@@ -696,7 +698,7 @@ COMMAND profile_set = { "profile", "set", ARGUMENT("NAME"), .summary = "create o
     .examples = "  berth profile set gpu-4 --gpus 4 --cpus 32 --memory 256G --class h100-80g" };
 COMMAND profile_remove = { "profile", "remove", ARGUMENTS("NAME..."), .summary = "remove a profile", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/profiles/{}", LOOK("/v1/profiles/{}", "be removed"),
     .examples = "  berth profile remove gpu-4 --yes" };
-COMMAND node_list = { "node", "list", .summary = "nodes, with devices and use", OPTIONS(node_list_options), .method = "GET", .path = "/v1/nodes", COLUMNS(node_columns),
+COMMAND node_list = { "node", "list", .summary = "nodes, with devices and use", OPTIONS(node_list_options), .method = "GET", .path = "/v1/nodes", ROWS(node_columns),
     .examples = "  berth node list --contact lost\n"
                 "  berth node list --pool hall-2 -o json" };
 COMMAND node_show = { "node", "show", ARGUMENTS("NODE..."), .summary = "a node", .method = "GET", .path = "/v1/nodes/{}",
@@ -720,17 +722,17 @@ COMMAND node_confirm = { "node", "confirm-lost", ARGUMENTS("NODE..."), .summary 
 COMMAND node_remove = { "node", "remove", ARGUMENTS("NODE..."), .summary = "remove a node; it has to join again", OPTIONS(node_remove_options), .run = run_remove, .path = "/v1/nodes/{}", LOOK("/v1/nodes/{}", "be removed"),
     .examples = "  berth node remove n1\n"
                 "  berth node remove n1 --force --yes" };
-COMMAND device_list = { "device", "list", .summary = "devices of all nodes", OPTIONS(device_list_options), .method = "GET", .path = "/v1/devices", COLUMNS(device_columns),
+COMMAND device_list = { "device", "list", .summary = "devices of all nodes", OPTIONS(device_list_options), .method = "GET", .path = "/v1/devices", ROWS(device_columns),
     .examples = "  berth device list --node n1" };
 COMMAND device_hold = { "device", "hold", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "keep a device out of use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns),
     .examples = "  berth device hold n1 3 --reason 'errors of its memory'" };
 COMMAND device_release = { "device", "release", .arguments = "NODE INDEX", .arguments_min = 2, .arguments_max = 2, .summary = "put a device back into use", OPTIONS(reason_options), .run = run_device_hold, COLUMNS(device_columns),
     .examples = "  berth device release n1 3" };
-COMMAND allocation_list = { "allocation", "list", .summary = "what the nodes hold now", .method = "GET", .path = "/v1/allocations", COLUMNS(allocation_columns),
+COMMAND allocation_list = { "allocation", "list", .summary = "what the nodes hold now", .method = "GET", .path = "/v1/allocations", ROWS(allocation_columns),
     .examples = "  berth allocation list" };
 COMMAND token_create = { "token", "create", .summary = "make a token; its secret is shown once", OPTIONS(token_options), .run = run_token_create, .path = "/v1/tokens",
     .examples = "  export BERTH_TOKEN=$(berth token create --tenant amber --user ada -q)" };
-COMMAND token_list = { "token", "list", .summary = "tokens, never their secrets", OPTIONS(tenant_query), .method = "GET", .path = "/v1/tokens", COLUMNS(token_columns),
+COMMAND token_list = { "token", "list", .summary = "tokens, never their secrets", OPTIONS(tenant_query), .method = "GET", .path = "/v1/tokens", ROWS(token_columns),
     .examples = "  berth token list --tenant amber" };
 COMMAND token_show = { "token", "show", ARGUMENTS("ID..."), .summary = "a token, without its secret", .method = "GET", .path = "/v1/tokens/{}",
     .examples = "  berth token show tok_7rk..." };
@@ -738,7 +740,7 @@ COMMAND token_revoke = { "token", "revoke", ARGUMENTS("ID..."), .summary = "revo
     .examples = "  berth token revoke tok_7rk..." };
 COMMAND volume_create = { "volume", "create", ARGUMENT("NAME"), .summary = "create a volume", OPTIONS(volume_options), .method = "POST", .path = "/v1/volumes", .argument_field = "name", COLUMNS(volume_columns),
     .examples = "  berth volume create data --tenant amber --quota 500G" };
-COMMAND volume_list = { "volume", "list", .summary = "volumes", OPTIONS(tenant_query), .method = "GET", .path = "/v1/volumes", COLUMNS(volume_columns),
+COMMAND volume_list = { "volume", "list", .summary = "volumes", OPTIONS(tenant_query), .method = "GET", .path = "/v1/volumes", ROWS(volume_columns),
     .examples = "  berth volume list" };
 COMMAND volume_show = { "volume", "show", ARGUMENTS("NAME..."), .summary = "a volume", OPTIONS(tenant_of), .method = "GET", .path = "/v1/volumes/{}",
     .examples = "  berth volume show data --tenant amber" };
@@ -753,7 +755,7 @@ COMMAND volume_remove = { "volume", "remove", ARGUMENTS("NAME..."), .summary = "
                 "  berth volume remove scratch --dry-run" };
 COMMAND reservation_create = { "reservation", "create", ARGUMENT("NAME"), .summary = "reserve devices in windows of time", OPTIONS(reservation_options), .method = "POST", .path = "/v1/reservations", .argument_field = "name", COLUMNS(reservation_columns),
     .examples = "  berth reservation create evening -p amber -c h100-80g -g 16 --start 2026-03-27T18:00 --end 2026-03-27T20:00 --zone Europe/Berlin --every weekday" };
-COMMAND reservation_list = { "reservation", "list", .summary = "reservations", OPTIONS(reservation_list_options), .method = "GET", .path = "/v1/reservations", COLUMNS(reservation_columns),
+COMMAND reservation_list = { "reservation", "list", .summary = "reservations", OPTIONS(reservation_list_options), .method = "GET", .path = "/v1/reservations", ROWS(reservation_columns),
     .examples = "  berth reservation list --state active" };
 COMMAND reservation_show = { "reservation", "show", ARGUMENTS("NAME..."), .summary = "a reservation", OPTIONS(tenant_of), .method = "GET", .path = "/v1/reservations/{}",
     .examples = "  berth reservation show evening" };
@@ -763,13 +765,13 @@ COMMAND reservation_release = { "reservation", "release", ARGUMENTS("NAME..."), 
     .examples = "  berth reservation release evening" };
 COMMAND reservation_cancel = { "reservation", "cancel", ARGUMENTS("NAME..."), .summary = "cancel a reservation", OPTIONS(reservation_end_options), .method = "POST", .path = "/v1/reservations/{}/cancel", COLUMNS(reservation_columns), LOOK("/v1/reservations/{}", "be cancelled"),
     .examples = "  berth reservation cancel evening --dry-run" };
-COMMAND reservation_availability = { "reservation", "availability", .summary = "the earliest times when devices could be reserved", OPTIONS(slot_options), .method = "GET", .path = "/v1/slots", COLUMNS(slot_columns),
+COMMAND reservation_availability = { "reservation", "availability", .summary = "the earliest times when devices could be reserved", OPTIONS(slot_options), .method = "GET", .path = "/v1/slots", ROWS(slot_columns),
     .examples = "  berth reservation availability -c h100-80g -g 16 --for 2h" };
 COMMAND image_import = { "image", "import", .arguments = "NAME PATH", .arguments_min = 2, .arguments_max = 2, .summary = "upload a directory, a tarball, an OCI layout or archive as an image", OPTIONS(import_options), .run = run_image_import, COLUMNS(image_columns),
     .examples = "  berth image import debian-12 debian-12.tar" };
 COMMAND image_set = { "image", "set", ARGUMENT("NAME"), .summary = "name an image of a registry", OPTIONS(image_options), .method = "POST", .path = "/v1/images", .argument_field = "name", COLUMNS(image_columns),
     .examples = "  berth image set torch --source registry.example.org/torch:2.4" };
-COMMAND image_list = { "image", "list", .summary = "images, one's own and those offered to all", OPTIONS(tenant_query), .method = "GET", .path = "/v1/images", COLUMNS(image_columns),
+COMMAND image_list = { "image", "list", .summary = "images, one's own and those offered to all", OPTIONS(tenant_query), .method = "GET", .path = "/v1/images", ROWS(image_columns),
     .examples = "  berth image list" };
 COMMAND image_show = { "image", "show", ARGUMENTS("NAME..."), .summary = "an image", OPTIONS(tenant_of), .method = "GET", .path = "/v1/images/{}",
     .examples = "  berth image show debian-12" };
@@ -777,19 +779,19 @@ COMMAND image_remove = { "image", "remove", ARGUMENTS("NAME..."), .summary = "re
     .examples = "  berth image remove torch --yes" };
 COMMAND credential_set = { "credential", "set", ARGUMENT("REGISTRY"), .summary = "set the login at a private registry", OPTIONS(credential_options), .run = run_credential_set, COLUMNS(credential_columns),
     .examples = "  berth credential set registry.example.org --username ci <password.txt" };
-COMMAND credential_list = { "credential", "list", .summary = "logins, never their passwords", OPTIONS(tenant_query), .method = "GET", .path = "/v1/credentials", COLUMNS(credential_columns),
+COMMAND credential_list = { "credential", "list", .summary = "logins, never their passwords", OPTIONS(tenant_query), .method = "GET", .path = "/v1/credentials", ROWS(credential_columns),
     .examples = "  berth credential list" };
 COMMAND credential_show = { "credential", "show", ARGUMENTS("ID..."), .summary = "a login, without its password", .method = "GET", .path = "/v1/credentials/{}",
     .examples = "  berth credential show crd_7rk..." };
 COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}", LOOK("/v1/credentials/{}", "be removed"),
     .examples = "  berth credential remove crd_7rk..." };
-COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .run = run_usage_report, .method = "GET", .path = "/v1/usage", COLUMNS(usage_columns),
+COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .run = run_usage_report, .method = "GET", .path = "/v1/usage", ROWS(usage_columns),
     .examples = "  berth usage report --project amber/vision" };
-COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a line: what is billed", OPTIONS(segment_options), .method = "GET", .path = "/v1/usage/segments", COLUMNS(segment_columns),
+COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a line: what is billed", OPTIONS(segment_options), .method = "GET", .path = "/v1/usage/segments", ROWS(segment_columns),
     .examples = "  berth usage segments --workload wl_7rk... -o json" };
 COMMAND invoice_show = { "invoice", "show", .arguments = "[TENANT]", .arguments_max = 1, .summary = "what a tenant's use costs so far", .run = run_invoice,
     .examples = "  berth invoice show amber" };
-COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest first", OPTIONS(audit_options), .method = "GET", .path = "/v1/audit", COLUMNS(audit_columns),
+COMMAND audit_list = { "audit", "list", .summary = "who did what, the newest first", OPTIONS(audit_options), .method = "GET", .path = "/v1/audit", ROWS(audit_columns),
     .examples = "  berth audit list --tenant amber --limit 20" };
 COMMAND settings_show = { "settings", "show", .summary = "settings of the installation", .method = "GET", .path = "/v1/settings",
     .examples = "  berth settings show -o yaml" };

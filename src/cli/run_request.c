@@ -124,14 +124,6 @@ static void results_print(const struct cli *cli, json_t *results)
                   is_explain ? array_explain_column_count : array_column_count);
 }
 
-static bool is_list(const struct cli_command *command)
-{
-    return strcmp(command->verb, "list") == 0 || strcmp(command->verb, "report") == 0 ||
-           strcmp(command->verb, "segments") == 0 || strcmp(command->verb, "show-all") == 0 ||
-           strcmp(command->verb, "availability") == 0 || strcmp(command->verb, "decisions") == 0 ||
-           strcmp(command->verb, "changes") == 0;
-}
-
 /* Pages are no larger than what is wanted; 0: as the controller makes them. */
 static const char *list_target(struct cli *cli, const char *target, int64_t limit)
 {
@@ -167,7 +159,7 @@ enum cli_exit cli_run_request(struct cli *cli)
     AUTO(json) json_t *results = json_array();
     enum cli_exit worst = CLI_OK;
     int count = MAX_OF(cli->argument_count, 1);
-    if (is_list(cli->command))
+    if (cli->command->is_list)
         return run_list(cli);
     for (int i = 0; i < count; i++) {
         struct error e = { 0 };
