@@ -240,16 +240,23 @@ static void carry_out(struct lab *lab, const struct plan *plan)
         lab_check(lab);
 }
 
+bool lab_step(struct lab *lab, size_t budget, lab_judge *judge, void *arg)
+{
+    struct plan plan = { 0 };
+    bool more = sched_step(lab->sched, lab->now, budget, &lab->arena, &plan);
+    lab->steps++;
+    if (judge != NULL)
+        judge(arg, &plan);
+    carry_out(lab, &plan);
+    return more;
+}
+
 void lab_schedule(struct lab *lab)
 {
     bool more = !lab->is_paused;
     for (size_t rounds = 0; more; rounds++) {
         CHECK("scheduling comes to an end", rounds < 100000);
-        struct plan plan = { 0 };
-        size_t budget = lab->is_unchecked ? 1000 : 3;
-        more = sched_step(lab->sched, lab->now, budget, &lab->arena, &plan);
-        lab->steps++;
-        carry_out(lab, &plan);
+        more = lab_step(lab, lab->is_unchecked ? 1000 : 3, NULL, NULL);
     }
     arena_reset(&lab->arena);
 }

@@ -65,6 +65,10 @@ enum err lab_do(struct lab *lab, struct command *command);
 /* The same, where a refusal fails the test. */
 void lab_must(struct lab *lab, struct command *command);
 void lab_schedule(struct lab *lab);
+/* One step alone, at most `budget` workloads looked at. `judge`, if any, sees the plan before it is
+ * carried out. Returns whether more is left. */
+typedef void lab_judge(void *arg, const struct plan *plan);
+bool lab_step(struct lab *lab, size_t budget, lab_judge *judge, void *arg);
 /* Asserts all that must hold in any state. */
 void lab_check(const struct lab *lab);
 /* Agents act and report, deadlines and silence are noticed; a second at a time. */
