@@ -437,8 +437,51 @@ static void collect_from(struct attempt *attempt, const struct sproject *project
     }
 }
 
-/* Adds victims out of one class until the claimant fits. */
-static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
+/* Takes them out in turn, from that one on, as long as the claimant does not fit. Somebody who might
+ * have gone before another did is refused: then `is_bounded`. */
+static bool take_in_turn(struct attempt *attempt, const struct candidates *candidates, size_t from,
+                         struct victims *victims, bool *is_bounded)
+{
+    for (size_t i = from; i < candidates->count; i++) {
+        const struct victim victim = candidates->items[i].who;
+        if (!may_evict(attempt, &victim)) {
+            *is_bounded = *is_bounded || victim.member == NULL;
+            continue;
+        }
+        move_victim(attempt->sched, &victim, TAKE_OUT);
+        victims->items[victims->count++] = victim;
+        if (reclaim_would_fit(attempt))
+            return true;
+    }
+    return false;
+}
+
+/* In order of preference. Where one that goes first leaves its side with nothing to give, and the
+ * claimant does not fit, the first ones are spared: few of them, for each costs as much again. */
+static bool take_enough(struct attempt *attempt, const struct candidates *candidates,
+                        struct victims *victims)
+{
+    enum { SPARED_MAX = 8 };
+    size_t mark = shadow_mark(attempt->sched);
+    size_t before = victims->count;
+    bool is_bounded = false;
+    if (take_in_turn(attempt, candidates, 0, victims, &is_bounded))
+        return true;
+    if (!is_bounded || attempt->way == EVICT_LESS_URGENT)
+        return false;
+    for (size_t from = 1; from < candidates->count && from <= SPARED_MAX; from++) {
+        shadow_rollback(attempt->sched, mark);
+        victims->count = before;
+        if (take_in_turn(attempt, candidates, from, victims, &is_bounded))
+            return true;
+    }
+    shadow_rollback(attempt->sched, mark);
+    victims->count = before;
+    return take_in_turn(attempt, candidates, 0, victims, &is_bounded);
+}
+
+/* Adds victims out of one class until the claimant fits: those who may go as things are now. */
+static bool gather_now(struct attempt *attempt, int64_t class_number, struct victims *victims)
 {
     struct candidates candidates = { 0 };
     if (attempt->way == EVICT_LESS_URGENT)
@@ -452,15 +495,26 @@ static bool gather(struct attempt *attempt, int64_t class_number, struct victims
         return false;
     qsort(candidates.items, candidates.count, sizeof(*candidates.items), compare_candidates);
     victims_reserve(attempt, victims, candidates.count);
-    for (size_t i = 0; i < candidates.count; i++) {
-        const struct victim victim = candidates.items[i].who;
-        if (!may_evict(attempt, &victim))
-            continue;
-        move_victim(attempt->sched, &victim, TAKE_OUT);
-        victims->items[victims->count++] = victim;
-        if (reclaim_would_fit(attempt))
+    return take_enough(attempt, &candidates, victims);
+}
+
+static size_t levels_inside(const struct attempt *attempt)
+{
+    size_t count = 0;
+    for (const struct sproject *p = attempt->ask.project; p != NULL; p = p->parent)
+        count += claimant_is_inside(attempt, p);
+    return count;
+}
+
+/* Work that goes from beside the claimant may take it inside further up: then others may go too. */
+static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
+{
+    size_t inside = 0;
+    do {
+        inside = levels_inside(attempt);
+        if (gather_now(attempt, class_number, victims))
             return true;
-    }
+    } while (attempt->way == EVICT_BORROWED && levels_inside(attempt) > inside);
     return false;
 }
 
@@ -751,17 +805,23 @@ static bool may_take_straddlers(const struct attempt *attempt)
            own_staying(use) + use->own_claimed + attempt->ask.charge <= use->own_quota;
 }
 
-/* Takes out whom it takes; false: it would not fit even then, and nothing was done. */
+/* Takes out whom it takes; false: it would not fit even then. Work beyond its project's quota goes
+ * where all others do not suffice: after them, or where they leave its side with nothing to give,
+ * without them. */
 static bool gather_enough(struct attempt *attempt, struct victims *victims)
 {
     size_t mark = shadow_mark(attempt->sched);
     attempt->takes_straddlers = false;
     if (gather_all(attempt, victims))
         return true;
+    attempt->takes_straddlers = may_take_straddlers(attempt);
+    if (!attempt->takes_straddlers)
+        return false;
+    if (gather_all(attempt, victims))
+        return true;
     shadow_rollback(attempt->sched, mark);
     victims->count = 0;
-    attempt->takes_straddlers = may_take_straddlers(attempt);
-    return attempt->takes_straddlers && gather_all(attempt, victims);
+    return gather_all(attempt, victims);
 }
 
 /* Whom to evict, taken out already; false: it would not do, and who was taken out stays so. */

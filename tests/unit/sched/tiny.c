@@ -6,9 +6,17 @@ void tiny_fail(const struct tiny *tiny, const char *what, const char *file, int 
     test_fail(what, "does not hold", file, line);
 }
 
+/* Fewer only where somebody asks for fewer: tools/mutate, which runs them a thousand times. */
+static size_t promised(size_t clusters)
+{
+    const char *given = getenv("BERTH_TEST_CLUSTERS"); /* NOLINT(concurrency-mt-unsafe) */
+    return given != NULL ? strtoul(given, NULL, 10) : clusters;
+}
+
 void tiny_run(size_t clusters, void (*cluster)(struct tiny *tiny), struct tiny *tiny)
 {
     uint64_t seed = test_seed();
+    clusters = promised(clusters);
     size_t ran = 0;
     for (; ran < clusters; ran++) {
         tiny->seed = seed + ran;
@@ -20,7 +28,7 @@ void tiny_run(size_t clusters, void (*cluster)(struct tiny *tiny), struct tiny *
     }
     print_message("# %zu clusters: %zu, %zu, %zu, %zu\n", ran, tiny->counts[0], tiny->counts[1],
                   tiny->counts[2], tiny->counts[3]);
-    TINY_CHECK(tiny, "as many clusters as promised", ran >= TINY_CLUSTERS);
+    TINY_CHECK(tiny, "as many clusters as promised", ran >= promised(TINY_CLUSTERS));
 }
 
 size_t tiny_below(struct tiny *tiny, size_t bound)
@@ -65,7 +73,7 @@ static struct quota_spec some_quota(struct tiny *tiny, int64_t devices)
         .over_quota_weight = tiny_pick(tiny, weights, COUNT_OF(weights)),
     };
     if (tiny_one_in(tiny, 4))
-        quota.limit_milli = some_devices(tiny, devices + 1);
+        quota.limit_milli = 1000 + some_devices(tiny, devices); /* for one device at least */
     return quota;
 }
 
@@ -90,4 +98,57 @@ size_t tiny_projects(struct tiny *tiny, int64_t devices, const char *paths[])
                      tiny_pick(tiny, priorities, COUNT_OF(priorities)));
     }
     return count;
+}
+
+static int64_t any_size(struct tiny *tiny)
+{
+    static const int64_t sizes[] = { 1000, 1000, 1000, 2000, 2000, 3000, 4000, 500, 300 };
+    return tiny_pick(tiny, sizes, COUNT_OF(sizes));
+}
+
+const char *tiny_leaf(struct tiny *tiny, const char *const paths[], size_t count)
+{
+    for (;;) {
+        const char *path = paths[tiny_below(tiny, count)];
+        if (state_project_by_path(tiny->lab.state, str_of(path))->first_child == NULL)
+            return path;
+    }
+}
+
+struct lab_job tiny_job(struct tiny *tiny, const char *project)
+{
+    static const int64_t priorities[] = { 0, 0, 0, 20, 80 };
+    struct lab_job job = { project, .gpu_milli = any_size(tiny),
+                           .priority = tiny_pick(tiny, priorities, COUNT_OF(priorities)),
+                           .is_fixed = tiny_one_in(tiny, 10) };
+    if (tiny_one_in(tiny, 3))
+        job.members = 1 + (int64_t)tiny_below(tiny, 3);
+    if (tiny_one_in(tiny, 6))
+        job.cpu_milli = 1000 * (1 + (int64_t)tiny_below(tiny, 6));
+    if (tiny_one_in(tiny, 8))
+        job.topology.required = tiny_one_in(tiny, 2) ? TOPOLOGY_NODE : TOPOLOGY_RACK;
+    return job;
+}
+
+size_t tiny_world(struct tiny *tiny, const char *paths[])
+{
+    static const char *const names[] = { "n0", "n1", "n2", "n3" };
+    struct settings_record settings = lab_no_settings();
+    int64_t devices = 0;
+    if (tiny_one_in(tiny, 2))
+        settings.reclaim_to = RECLAIM_TO_FAIR_SHARE;
+    settings.min_runtime_s = tiny_one_in(tiny, 2) ? 0 : 10;
+    settings.min_runtime_in_quota_s = tiny_one_in(tiny, 6) ? 5 : 0;
+    lab_set(&tiny->lab, settings);
+    size_t nodes = 1 + tiny_below(tiny, COUNT_OF(names));
+    for (size_t i = 0; i < nodes; i++) {
+        size_t its = 1 + tiny_below(tiny, MIN_OF(8 / nodes, (size_t)4));
+        lab_add_node(&tiny->lab, (struct lab_node){ .name = names[i],
+                                                    .class_name = "h100",
+                                                    .devices = its,
+                                                    .cpu_milli = 8000,
+                                                    .rack = i < 2 ? "one" : "two" });
+        devices += (int64_t)its;
+    }
+    return tiny_projects(tiny, devices, paths);
 }

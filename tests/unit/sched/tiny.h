@@ -44,4 +44,10 @@ void tiny_project(struct tiny *tiny, const char *path, struct quota_spec quota, 
 size_t tiny_projects(struct tiny *tiny, int64_t devices, const char *paths[]);
 enum { TINY_PROJECTS_MAX = 5 };
 
+/* Up to four nodes, projects, and settings of reclaim; returns how many projects. */
+size_t tiny_world(struct tiny *tiny, const char *paths[]);
+/* One of them without children. */
+const char *tiny_leaf(struct tiny *tiny, const char *const paths[], size_t count);
+struct lab_job tiny_job(struct tiny *tiny, const char *project);
+
 #endif
