@@ -73,6 +73,9 @@ struct api_ops {
     /* The rule of a time zone, in the arena; ERR_NOT_FOUND: there is none of that name. */
     enum err (*zone_rule)(void *arg, struct str name, struct arena *arena, struct str *out,
                           struct error *e);
+    /* May one who acts for the tenant (none: for the operator) ask the copy of the state something
+     * now? Asked before any work is done for it. May be NULL. */
+    enum err (*may_ask)(void *arg, struct id tenant, struct error *e);
     /* What an image runs by itself, entry point and command; false: not known. May be NULL. */
     bool (*image_command)(void *arg, const struct digest *manifest, struct arena *arena,
                           struct str_list *out);

@@ -11,6 +11,15 @@ enum { HORIZON_S = 86400, ROWS_MAX = 500 };
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
+/* Deciding what is supposed takes long where that is 10,000 workloads: not before it is known that
+ * it will be asked. */
+static enum err may_ask(const struct call *c, struct error *e)
+{
+    const struct api_ops *ops = c->context->ops;
+
+    return ops->may_ask != NULL ? ops->may_ask(ops->arg, c->context->actor.tenant, e) : ERR_OK;
+}
+
 /* Refused as the command itself would be; nothing is done with it. */
 static enum err add_command(struct call *c, const struct command *command, struct error *e)
 {
@@ -82,7 +91,9 @@ enum err ask_whatif(struct call *c, struct error *e)
     struct whatif_spec spec = { .horizon_s = UNSET };
     bool has_work = false;
     bool has_change = false;
-    enum err rc = call_body(c, &spec, e);
+    enum err rc = may_ask(c, e);
+    if (rc == ERR_OK)
+        rc = call_body(c, &spec, e);
     if (rc != ERR_OK)
         return rc;
 
@@ -103,9 +114,8 @@ enum err ask_whatif(struct call *c, struct error *e)
 
 enum err get_snapshot(struct call *c, struct error *e)
 {
-    (void)e;
     c->result->outcome = API_SNAPSHOT;
-    return ERR_OK;
+    return may_ask(c, e);
 }
 
 /* ---- telling ------------------------------------------------------------------------------- */
@@ -142,10 +152,11 @@ static const char *effect_of(const struct whatif_row *before, const struct whati
     return after->started.ns < before->started.ns ? "earlier" : "later";
 }
 
-static void tell_row(struct telling *t, const struct whatif_row *before,
-                     const struct whatif_row *after)
+static void tell_row(struct telling *t, const struct whatif_pair *pair)
 {
-    const struct whatif_row *any = after->name.size > 0 ? after : before;
+    const struct whatif_row *before = pair->before;
+    const struct whatif_row *after = pair->after;
+    const struct whatif_row *any = pair->any;
     const struct project *project = state_project(call_state(t->call), any->project);
     const char *effect = effect_of(before, after);
     struct whatif_view *view = &t->view;
@@ -178,18 +189,11 @@ static void tell_row(struct telling *t, const struct whatif_row *before,
 
 static void tell_rows(struct telling *t)
 {
-    const struct whatif_row nothing = { .started = { INT64_MAX } };
+    struct whatif_pair pair;
+    size_t at = 0;
 
-    for (size_t i = 0; i < t->after->rows.count; i++) {
-        const struct whatif_row *after = &t->after->rows.items[i];
-        const struct whatif_row *before = whatif_row_of(t->before, after->workload);
-        tell_row(t, before != NULL ? before : &nothing, after);
-    }
-    for (size_t i = 0; i < t->before->rows.count; i++) {
-        const struct whatif_row *before = &t->before->rows.items[i];
-        if (whatif_row_of(t->after, before->workload) == NULL)
-            tell_row(t, before, &nothing);
-    }
+    while (whatif_next(t->before, t->after, &at, &pair))
+        tell_row(t, &pair);
 }
 
 void api_whatif_answer(const struct api_request *request, const struct api_context *context,

@@ -1,7 +1,8 @@
 /*
  * errand.c - questions that take as long as the state is large: a forked copy of the process has
  * the state to itself, changes it as it likes, and writes what it found into a pipe. The loop pays
- * the fork. Few run at once, each for a bounded time.
+ * the fork. Few run at once, each for a bounded time; the others stand in line. Of one tenant one
+ * runs and one waits: whoever floods us with questions is last in a line of two, not of all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,17 +22,19 @@
 #include "os/log.h"
 #include "wire/snapshot.h"
 
-enum { ERRANDS_MAX = 2, RUN_S = 10, CHILD_S = 60, READ_BYTES = 256 * 1024 };
+enum { RUNNING_MAX = 2, OF_TENANT_MAX = 2, LINE_MAX = 32 };
+enum { RUN_S = 10, CHILD_S = 60, LINE_S = 60, NICENESS = 10, READ_BYTES = 256 * 1024 };
 
 static const size_t answer_bytes_max = (size_t)1 << 30;
 
 struct errand {
     struct exchange *exchange;
     struct loop_watch watch;   /* of the pipe's end */
-    struct loop_timer overdue; /* a child that never ends */
-    pid_t child;
+    struct loop_timer overdue; /* a child that never ends, or a turn that never comes */
+    pid_t child;               /* 0: it stands in line */
+    struct error why;          /* it has no child and will not get one */
     struct buf bytes;
-    struct errand *next;
+    struct errand *next; /* later ones */
 };
 
 /* ---- in the child --------------------------------------------------------------------------- */
@@ -41,11 +45,11 @@ struct head {
     struct error error;
 };
 
-/* A row as the second child tells the first. */
+/* A row as the second child tells the first; the name follows. */
 struct told {
     struct id workload, project;
     struct mono started;
-    size_t evictions;
+    size_t evictions, name_size;
     enum cause cause;
 };
 
@@ -97,29 +101,40 @@ static _Noreturn void tell_before(int fd, const struct api_context *context,
     buf_add(&bytes, (const char *)&head, sizeof(head));
     for (size_t i = 0; i < before.rows.count; i++) {
         const struct whatif_row *row = &before.rows.items[i];
-        const struct told told = { row->workload, row->project, row->started, row->evictions,
-                                   row->cause };
+        const struct told told = { row->workload,  row->project,   row->started,
+                                   row->evictions, row->name.size, row->cause };
         buf_add(&bytes, (const char *)&told, sizeof(told));
+        buf_add_str(&bytes, row->name);
     }
     _exit(fd_write_full(fd, bytes.data, bytes.size, NULL) == ERR_OK ? 0 : 1);
 }
 
+static enum err hear(int fd, void *out, size_t size, struct error *e)
+{
+    size_t got = 0;
+    enum err rc = fd_read_full(fd, out, size, &got, e);
+    if (rc == ERR_OK && got != size)
+        rc = err_set(e, ERR_IO, "the other run came to no end");
+    return rc;
+}
+
 static enum err hear_before(int fd, struct whatif_run *out, struct error *e)
 {
+    AUTO(buf) struct buf name = { 0 };
     struct told_head head = { 0 };
-    size_t got = 0;
-    enum err rc = fd_read_full(fd, &head, sizeof(head), &got, e);
-    if (rc == ERR_OK && got != sizeof(head))
-        rc = err_set(e, ERR_IO, "the other run came to no end");
+    enum err rc = hear(fd, &head, sizeof(head), e);
     out->waiting = head.waiting;
     out->is_cut = head.is_cut;
     for (size_t i = 0; i < head.count && rc == ERR_OK; i++) {
         struct told told = { .cause = CAUSE_NONE };
-        rc = fd_read_full(fd, &told, sizeof(told), &got, e);
-        if (rc == ERR_OK && got != sizeof(told))
-            rc = err_set(e, ERR_IO, "the other run came to no end");
+        rc = hear(fd, &told, sizeof(told), e);
+        buf_clear(&name);
+        buf_reserve(&name, told.name_size);
+        if (rc == ERR_OK)
+            rc = hear(fd, name.data, told.name_size, e);
         const struct whatif_row row = { .workload = told.workload,
                                         .project = told.project,
+                                        .name = { name.data, told.name_size },
                                         .started = told.started,
                                         .evictions = told.evictions,
                                         .cause = told.cause };
@@ -155,12 +170,23 @@ static enum err compare(struct exchange *exchange, struct api_answer *answer, st
     return rc;
 }
 
+/* Behind the loop: for a processor, and when memory is short. */
+static void be_humble(void)
+{
+    static const char worst[] = "1000";
+    AUTO(fd) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    enum err rc = fd < 0 ? ERR_IO : fd_write_full(fd, worst, sizeof(worst) - 1, NULL);
+    (void)rc; /* where the kernel does not take it, it has its own order */
+    (void)setpriority(PRIO_PROCESS, 0, NICENESS);
+}
+
 /* Memory as it was, and no thread but this one. */
 static _Noreturn void child_run(int fd, struct exchange *exchange)
 {
     AUTO(api_answer) struct api_answer answer = { 0 };
     struct head head = { .rc = ERR_OK };
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the store's lock must not outlive the controller */
+    be_humble();
     if (exchange->result.outcome == API_SNAPSHOT)
         snapshot_write_bare(exchange_context(exchange).state, &answer.body);
     else
@@ -181,18 +207,23 @@ static void errand_free(struct errand *errand)
         link = &(*link)->next;
     *link = errand->next;
     loop_timer_stop(loop, &errand->overdue);
-    loop_watch_remove(loop, &errand->watch);
-    fd_close(errand->watch.fd);
-    (void)kill(errand->child, SIGKILL); /* it has said all, or never will */
-    (void)waitpid(errand->child, NULL, 0);
+    if (errand->child > 0) {
+        loop_watch_remove(loop, &errand->watch);
+        fd_close(errand->watch.fd);
+        (void)kill(errand->child, SIGKILL); /* it has said all, or never will */
+        (void)waitpid(errand->child, NULL, 0);
+    }
     buf_done(&errand->bytes);
     mem_free(errand);
 }
+
+static void line_move(struct server *server);
 
 /* The answer, or why there is none; the errand is over. */
 static void errand_settle(struct errand *errand, enum err rc, struct error *e)
 {
     struct exchange *exchange = errand->exchange;
+    struct server *server = exchange->server;
     struct head head = { .rc = ERR_OK };
     exchange->is_waiting = false;
     if (rc == ERR_OK && errand->bytes.size < sizeof(head))
@@ -214,6 +245,7 @@ static void errand_settle(struct errand *errand, enum err rc, struct error *e)
                                             : "application/json";
         exchange_answer(exchange);
     }
+    line_move(server);
 }
 
 static void on_bytes(struct loop_watch *watch, uint32_t events)
@@ -235,13 +267,20 @@ static void on_bytes(struct loop_watch *watch, uint32_t events)
     errand_settle(errand, ERR_OK, &e);
 }
 
+/* Its turn that never came, or its child that never ended. */
 static void on_overdue(void *arg)
 {
-    struct error e = { 0 };
-    enum err rc = err_cause(&e, ERR_UNAVAILABLE, CAUSE_UNAVAILABLE,
-                            "this takes longer than a minute here; ask for less");
-    log_warning("an errand takes too long and is stopped");
-    errand_settle(arg, rc, &e);
+    struct errand *errand = arg;
+    struct error e = errand->why;
+    if (e.code == ERR_OK && errand->child == 0)
+        (void)err_cause(&e, ERR_RATE, CAUSE_RATE_LIMITED,
+                        "too many such questions of others come first; try again");
+    if (e.code == ERR_OK) {
+        (void)err_cause(&e, ERR_UNAVAILABLE, CAUSE_UNAVAILABLE,
+                        "this takes longer than a minute here; ask for less");
+        log_warning("an errand takes too long and is stopped");
+    }
+    errand_settle(errand, e.code, &e);
 }
 
 static enum err errand_fork(struct errand *errand, struct error *e)
@@ -274,17 +313,85 @@ static enum err errand_fork(struct errand *errand, struct error *e)
     return rc;
 }
 
+/* ---- the line -------------------------------------------------------------------------------- */
+
+/* Operators are a tenant of their own here. */
+static struct id tenant_of(const struct errand *errand)
+{
+    return errand->exchange->actor.tenant;
+}
+
+static size_t running(const struct server *server)
+{
+    size_t count = 0;
+    for (const struct errand *at = server->errands; at != NULL; at = at->next)
+        count += at->child > 0;
+    return count;
+}
+
+static bool has_running(const struct server *server, struct id tenant)
+{
+    for (const struct errand *at = server->errands; at != NULL; at = at->next) {
+        if (at->child > 0 && id_eq(tenant_of(at), tenant))
+            return true;
+    }
+    return false;
+}
+
+/* The first in line of whose tenant none runs. */
+static struct errand *first_in_line(const struct server *server)
+{
+    for (struct errand *at = server->errands; at != NULL; at = at->next) {
+        if (at->child == 0 && at->why.code == ERR_OK && !has_running(server, tenant_of(at)))
+            return at;
+    }
+    return NULL;
+}
+
+/* Those whose turn it is begin. What ends here does so by its timer: not under our feet. */
+static void line_move(struct server *server)
+{
+    struct loop *loop = server->berthd->loop;
+    while (!server->is_draining && running(server) < RUNNING_MAX) {
+        struct errand *errand = first_in_line(server);
+        int64_t within_s = CHILD_S;
+        if (errand == NULL)
+            return;
+        if (errand->exchange->is_gone)
+            (void)err_cause(&errand->why, ERR_UNAVAILABLE, CAUSE_UNAVAILABLE, "nobody waits");
+        else
+            (void)errand_fork(errand, &errand->why);
+        if (errand->child == 0)
+            within_s = 0;
+        loop_timer_set(loop, &errand->overdue, mono_add_s(loop_now(loop), within_s));
+    }
+}
+
+enum err errand_check(const struct server *server, struct id tenant, struct error *e)
+{
+    size_t all = 0;
+    size_t theirs = 0;
+    for (const struct errand *at = server->errands; at != NULL; at = at->next) {
+        all++;
+        theirs += id_eq(tenant_of(at), tenant);
+    }
+    if (theirs >= OF_TENANT_MAX)
+        return err_cause(e, ERR_RATE, CAUSE_RATE_LIMITED,
+                         "%d such questions of yours are being answered already; try again",
+                         OF_TENANT_MAX);
+    if (all >= LINE_MAX)
+        return err_cause(e, ERR_RATE, CAUSE_RATE_LIMITED,
+                         "%d such questions are being answered already; try again", LINE_MAX);
+    return ERR_OK;
+}
+
 void errand_start(struct exchange *exchange)
 {
     struct server *server = exchange->server;
     struct loop *loop = server->berthd->loop;
+    struct errand **last = &server->errands;
     struct error e = { 0 };
-    size_t count = 0;
-    for (const struct errand *other = server->errands; other != NULL; other = other->next)
-        count++;
-    if (count >= ERRANDS_MAX) {
-        (void)err_cause(&e, ERR_RATE, CAUSE_RATE_LIMITED,
-                        "%d such questions are being answered already; try again", ERRANDS_MAX);
+    if (errand_check(server, exchange->actor.tenant, &e) != ERR_OK) {
         exchange_refuse(exchange, &e);
         return;
     }
@@ -292,15 +399,12 @@ void errand_start(struct exchange *exchange)
     errand->exchange = exchange;
     errand->watch = (struct loop_watch){ .events = EPOLLIN, .on_ready = on_bytes, .arg = errand };
     errand->overdue = (struct loop_timer){ .fn = on_overdue, .arg = errand };
-    if (errand_fork(errand, &e) != ERR_OK) {
-        mem_free(errand);
-        exchange_refuse(exchange, &e);
-        return;
-    }
     exchange->is_waiting = true;
-    errand->next = server->errands;
-    server->errands = errand;
-    loop_timer_set(loop, &errand->overdue, mono_add_s(loop_now(loop), CHILD_S));
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = errand;
+    loop_timer_set(loop, &errand->overdue, mono_add_s(loop_now(loop), LINE_S));
+    line_move(server);
 }
 
 void errands_end(struct server *server)

@@ -67,7 +67,7 @@ struct server {
     struct feed_subscriber *feeds; /* owned */
     uint64_t published;            /* sequence of the newest event given to feeds */
     struct log_reader *readers;    /* owned */
-    struct errand *errands;        /* owned */
+    struct errand *errands;        /* owned; in order of arrival */
     struct cli_streams *streams;   /* owned */
     struct terminal *terminals;    /* each owned by its socket */
     bool is_draining;
@@ -94,6 +94,8 @@ void body_finish(struct exchange *exchange);
 void resolve_start(struct exchange *exchange);
 
 /* errand.c: what a forked copy of the process finds out */
+/* Is there room for a question of the tenant (none: of operators)? To be asked before any work. */
+enum err errand_check(const struct server *server, struct id tenant, struct error *e) MUST_CHECK;
 void errand_start(struct exchange *exchange);
 void errands_end(struct server *server);
 

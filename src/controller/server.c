@@ -129,6 +129,11 @@ static bool op_image_command(void *arg, const struct digest *manifest, struct ar
     return true;
 }
 
+static enum err op_may_ask(void *arg, struct id tenant, struct error *e)
+{
+    return errand_check(arg, tenant, e);
+}
+
 /* ---- the life of an exchange ----------------------------------------------------------------- */
 
 struct http_request *exchange_http(const struct exchange *exchange)
@@ -742,6 +747,7 @@ enum err server_open(struct berthd *berthd, struct server **out, struct error *e
         .clock_skew_ms = op_clock_skew_ms,
         .image_progress = op_image_progress,
         .image_command = op_image_command,
+        .may_ask = op_may_ask,
     };
     enum err rc = http_server_new(berthd->loop, &options, &handler, server, &server->http, e);
     if (rc != ERR_OK)

@@ -42,7 +42,9 @@ static struct wall wall_now(const struct whatif *w)
 
 void whatif_run_add(struct whatif_run *run, const struct whatif_row *row)
 {
-    vec_push(&run->rows, *row);
+    struct whatif_row copy = *row;
+    copy.name = str_copy(&run->texts, row->name);
+    vec_push(&run->rows, copy);
     id_map_put(&run->by_workload, row->workload, (void *)(uintptr_t)run->rows.count);
 }
 
@@ -57,7 +59,7 @@ static struct whatif_row *row_at(struct whatif *w, struct id workload)
         const struct workload *known = state_workload(w->state, workload);
         if (known != NULL) {
             row.project = known->r.project;
-            row.name = str_copy(&run->texts, known->r.name);
+            row.name = known->r.name;
         }
         whatif_run_add(run, &row);
         place = run->rows.count;
@@ -69,6 +71,26 @@ const struct whatif_row *whatif_row_of(const struct whatif_run *run, struct id w
 {
     uintptr_t place = (uintptr_t)id_map_get(&run->by_workload, workload);
     return place != 0 ? &run->rows.items[place - 1] : NULL;
+}
+
+bool whatif_next(const struct whatif_run *before, const struct whatif_run *after, size_t *at,
+                 struct whatif_pair *out)
+{
+    static const struct whatif_row nothing = { .started = { INT64_MAX } };
+    for (; *at < after->rows.count + before->rows.count; (*at)++) {
+        bool is_after = *at < after->rows.count;
+        const struct whatif_row *row =
+            is_after ? &after->rows.items[*at] : &before->rows.items[*at - after->rows.count];
+        const struct whatif_row *other = whatif_row_of(is_after ? before : after, row->workload);
+        if (!is_after && other != NULL)
+            continue; /* it came with those of `after` */
+        if (other == NULL)
+            other = &nothing;
+        *out = (struct whatif_pair){ is_after ? other : row, is_after ? row : other, row };
+        (*at)++;
+        return true;
+    }
+    return false;
 }
 
 static void stir(struct whatif *w, struct id node)

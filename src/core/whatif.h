@@ -48,8 +48,18 @@ struct whatif_ask {
 /* A refusal is that of the first command that is refused. */
 enum err core_whatif(struct state *state, struct sched *sched, const struct whatif_ask *ask,
                      struct whatif_run *out, struct error *e) MUST_CHECK;
-/* For a run that was made elsewhere: its rows, one by one. */
+/* For a run that was made elsewhere: its rows, one by one; the name is copied. */
 void whatif_run_add(struct whatif_run *run, const struct whatif_row *row);
 const struct whatif_row *whatif_row_of(const struct whatif_run *run, struct id workload);
+
+/* One workload in both runs, never NULL; one to which nothing happened in a run has a row without
+ * a start there. */
+struct whatif_pair {
+    const struct whatif_row *before, *after;
+    const struct whatif_row *any; /* one that is there, for its name */
+};
+/* Goes over all workloads of two runs, from `*at` 0 on; false: that was all. */
+bool whatif_next(const struct whatif_run *before, const struct whatif_run *after, size_t *at,
+                 struct whatif_pair *out);
 
 #endif

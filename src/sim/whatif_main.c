@@ -108,36 +108,45 @@ static long long seconds_of(const struct whatif_run *run, struct mono at)
     return at.ns == INT64_MAX ? -1 : (long long)((at.ns - run->from.ns) / NS_PER_S);
 }
 
-static void row_print(const struct question *q, const struct whatif_run *before,
-                      const struct whatif_run *after, size_t i, bool is_first)
+/* Seconds from now on, or nothing. */
+static const char *seconds_text(const struct whatif_run *run, struct mono at, char out[24])
 {
-    const struct whatif_row none = { .started = { INT64_MAX } };
-    const struct whatif_row *row = &after->rows.items[i];
-    const struct whatif_row *was = whatif_row_of(before, row->workload);
+    (void)snprintf(out, 24, at.ns == INT64_MAX ? "-" : "%lld", seconds_of(run, at));
+    return out;
+}
+
+static void row_print(const struct question *q, const struct whatif_run *before,
+                      const struct whatif_run *after, const struct whatif_pair *pair, bool is_first)
+{
     char id[ID_TEXT_MAX];
-    was = was != NULL ? was : &none;
-    (void)id_text(ID_WORKLOAD, row->workload, id);
+    char was[24];
+    char is[24];
+    (void)id_text(ID_WORKLOAD, pair->any->workload, id);
     if (q->wants_json)
         (void)printf("%s{\"workload\":\"%s\",\"starts_before_s\":%lld,\"starts_after_s\":%lld,"
                      "\"evictions_before\":%zu,\"evictions_after\":%zu}",
-                     is_first ? "" : ",", id, seconds_of(before, was->started),
-                     seconds_of(after, row->started), was->evictions, row->evictions);
+                     is_first ? "" : ",", id, seconds_of(before, pair->before->started),
+                     seconds_of(after, pair->after->started), pair->before->evictions,
+                     pair->after->evictions);
     else
-        (void)printf("%-30s  %-20.*s  %10lld  %10lld  %7zu  %7zu\n", id, STR_ARG(row->name),
-                     seconds_of(before, was->started), seconds_of(after, row->started),
-                     was->evictions, row->evictions);
+        (void)printf("%-30s  %-20.*s  %10s  %11s  %11zu  %12zu\n", id, STR_ARG(pair->any->name),
+                     seconds_text(before, pair->before->started, was),
+                     seconds_text(after, pair->after->started, is), pair->before->evictions,
+                     pair->after->evictions);
 }
 
-static bool is_different(const struct whatif_run *before, const struct whatif_row *row)
+static bool is_different(const struct whatif_pair *pair)
 {
-    const struct whatif_row *was = whatif_row_of(before, row->workload);
-    return was == NULL || was->started.ns != row->started.ns || was->evictions != row->evictions;
+    return pair->before->started.ns != pair->after->started.ns ||
+           pair->before->evictions != pair->after->evictions || pair->after->is_new;
 }
 
 static void answer_print(const struct question *q, const struct whatif_run *before,
                          const struct whatif_run *after)
 {
+    struct whatif_pair pair;
     size_t shown = 0;
+    size_t at = 0;
     if (q->wants_json) {
         (void)fputs("{", stdout);
         side_print("before", before);
@@ -148,12 +157,12 @@ static void answer_print(const struct question *q, const struct whatif_run *befo
                      "then     %6zu  %9zu  %7zu\n",
                      before->starts, before->evictions, before->waiting, after->starts,
                      after->evictions, after->waiting);
-        (void)printf("%-30s  %-20s  %10s  %10s  %7s  %7s\n", "WORKLOAD", "NAME", "STARTS_NOW",
-                     "THEN", "EVICTED", "THEN");
+        (void)printf("%-30s  %-20s  %10s  %11s  %11s  %12s\n", "WORKLOAD", "NAME", "STARTS_NOW",
+                     "STARTS_THEN", "EVICTED_NOW", "EVICTED_THEN");
     }
-    for (size_t i = 0; i < after->rows.count; i++) {
-        if (is_different(before, &after->rows.items[i]))
-            row_print(q, before, after, i, shown++ == 0);
+    while (whatif_next(before, after, &at, &pair)) {
+        if (is_different(&pair))
+            row_print(q, before, after, &pair, shown++ == 0);
     }
     if (q->wants_json)
         (void)puts("]}");

@@ -1,7 +1,10 @@
 """Groups of tests/api: quotas and settings that change for a time, what would follow, profiles."""
+import datetime
 import json
 import os
+import signal
 import subprocess
+import threading
 
 from shared import PASSWORD, refused, tap
 
@@ -149,8 +152,30 @@ def test_whatif(box):
             "no_matching_class",
             None, "work that could never run")
     refused(box.api("POST", "/v1/whatif", {"lose_node": "n9"}), 404, "not_found", None, "a node that is not there")
+    whatif_flood(box, work)
+    whatif_lost(box, work, name)
     whatif_cli(box)
     box.must("POST", "/v1/nodes/n1/cordon", {})
+
+
+def whatif_lost(box, work, name):
+    """Work that would start, but not as is supposed, is told with its name: by berthd and by berth-sim."""
+    start = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
+    box.must("POST", "/v1/reservations", {"name": "soon", "project": "amber", "class": name, "gpu_milli": 1000,
+                                          "start": start.strftime("%Y-%m-%dT%H:%M:%S"), "duration_s": 7200})
+    made = box.must("POST", "/v1/workloads", {**work, "name": "later", "gpu_milli": 1000, "reservation": "soon"})
+    seen = box.api("POST", "/v1/whatif", {"lose_node": "n1"})
+    row = next((r for r in seen.json["work"] if r["workload"] == made["id"]), {})
+    tap.check(row.get("effect") == "does_not_start" and row.get("name") == "later", "what starts no more has a name", seen)
+    path = os.path.join(box.dir, "lost.jsonl")
+    box.cli("export", "--snapshot", path)
+    done = subprocess.run([box.program("berth-sim"), "whatif", "--snapshot", path, "--lose", "n1"],
+                          capture_output=True, check=False, timeout=60)
+    lines = [line.split() for line in done.stdout.decode().splitlines()]
+    row = next((line for line in lines if line[0] == made["id"]), [])
+    tap.check(row[1:2] == ["later"] and row[3:4] == ["-"], "also for berth-sim", done)
+    box.must("POST", "/v1/workloads/%s/cancel" % made["id"], {})
+    box.must("POST", "/v1/reservations/soon/cancel", {})
 
 
 def whatif_of_others(box, work, name):
@@ -170,6 +195,49 @@ def whatif_of_others(box, work, name):
     change = {"project": "amber", "quotas": [{"class": name, "quota_milli": 1000}]}
     refused(box.api("POST", "/v1/whatif", {"change": change}, token=box.ada), 403, "not_permitted", None, "nor quotas")
     refused(box.api("GET", "/v1/snapshot", token=box.ada), 403, "not_permitted", None, "nor the state")
+
+
+def children(pid):
+    """Processes forked by it, and by those."""
+    found = []
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+        for child in f.read().split():
+            found.append(int(child))
+    return found
+
+
+def whatif_flood(box, work):
+    """Of one tenant one question is answered and one waits; the others of it are refused, before anything is done for
+    them, and nobody else has to wait."""
+    answers = []
+
+    def ask(count):
+        answers.append(box.api("POST", "/v1/whatif", {"submit": {**work, "count": count}}, token=box.ada, timeout=120))
+
+    def begin(count):
+        threads.append(threading.Thread(target=ask, args=(count,)))
+        threads[-1].start()
+
+    threads = []
+    begin(10000)
+    held = until(lambda: children(box.berthd.pid), 20)
+    for child in held:
+        os.kill(child, signal.SIGSTOP)
+    tap.equal(len(held), 1, "the copy is held")
+    begin(1)
+    begin(1)
+    until(lambda: answers, 20)
+    refused(answers[0], 429, "rate_limited", None, "a third of the same tenant")
+    tap.equal(answers[0].headers.get("retry-after"), "1", "it is said when to try again")
+    seen = box.api("POST", "/v1/whatif", {"submit": {**work, "project": "basil"}}, token=box.bob)
+    tap.equal(seen.status, 200, "another tenant is answered meanwhile")
+    tap.equal(box.api("GET", "/v1/snapshot").status, 200, "and so is the operator")
+    tap.equal(len(answers), 1, "while the first two wait")
+    for child in held:
+        os.kill(child, signal.SIGCONT)
+    for thread in threads:
+        thread.join()
+    tap.equal([a.status for a in answers[1:]], [200, 200], "then both are answered")
 
 
 def whatif_cli(box):
