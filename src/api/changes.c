@@ -6,9 +6,6 @@
 #include "wire/resource.h"
 #include "wire/spec_json.h"
 
-/* What the newest change of the settings is called where one of a project goes by its path. */
-static const char of_settings[] = "settings";
-
 static void answer(struct call *c, const struct change *change)
 {
     struct change_view view;
@@ -46,19 +43,23 @@ static const struct change *by_name(const struct call *c, struct str name)
     return found != NULL && is_allowed(c, found) ? found : NULL;
 }
 
+/* An id, the name of one that is not over, whose newest it is, or the name of one that is over. */
 static const struct change *look_up(const struct call *c, struct str name)
 {
     const struct project *project = state_project_by_path(call_state(c), name);
-    const struct change *found = by_name(c, name);
+    const struct change *named = by_name(c, name);
+    const struct change *newest = NULL;
     struct id id = { 0 };
 
     if (id_parse(ID_CHANGE, name, &id))
         return state_change(call_state(c), id);
-    if (found != NULL)
-        return found;
-    if (project != NULL)
-        return newest_of(call_state(c), project);
-    return str_is(name, of_settings) ? newest_of(call_state(c), NULL) : NULL;
+    if (named != NULL && !change_state_is_final(named->r.state))
+        return named;
+    if (str_is(name, CHANGES_OF_SETTINGS))
+        newest = newest_of(call_state(c), NULL);
+    else if (project != NULL)
+        newest = newest_of(call_state(c), project);
+    return newest != NULL ? newest : named;
 }
 
 static enum err find(const struct call *c, const struct change **out, struct error *e)

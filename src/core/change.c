@@ -111,6 +111,13 @@ static void relay(struct decision *d, const struct change *change)
     }
 }
 
+/* A class that was removed meanwhile: nobody could see what is set of it, nor set it otherwise. */
+static bool is_of_removed(const struct decision *d, const struct policy_cell *cell)
+{
+    return cell->field->kind == POLICY_QUOTA &&
+           state_class(d->state, cell->class_number)->is_removed;
+}
+
 /* What is left of it to take back: the fields on top that are still as it made them. */
 static struct policy_patch what_is_left(const struct decision *d, const struct change *change)
 {
@@ -119,7 +126,7 @@ static struct policy_patch what_is_left(const struct decision *d, const struct c
     struct policy_patch left = policy_blank(&former, d->arena);
     struct policy_cell cell;
     for (size_t at = 0; policy_next(&to, &at, &cell);) {
-        if (above(d, change, &cell) == NULL &&
+        if (above(d, change, &cell) == NULL && !is_of_removed(d, &cell) &&
             policy_present(d->state, change->project, &cell) == *cell.value)
             *policy_find(&left, &cell) = *policy_find(&former, &cell);
     }
@@ -201,16 +208,25 @@ static enum err fill_patch(const struct decision *d, struct change_record *r, st
     return ERR_OK;
 }
 
+/* A change is found by its name, and by whose newest it is: no word may mean both. */
 static enum err check_name_is_free(const struct decision *d, struct str name, struct error *e)
 {
     if (name.size == 0)
         return ERR_OK;
     enum err rc = check_name(name, "name", e);
     const struct change *other = state_change_by_name(d->state, name);
-    if (rc == ERR_OK && other != NULL && !change_state_is_final(other->r.state))
-        rc =
-            err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT, "change %.*s exists already", STR_ARG(name));
-    return rc;
+    if (rc != ERR_OK)
+        return rc;
+    if (str_is(name, CHANGES_OF_SETTINGS))
+        return err_field(e, "name", "name: \"%s\" means the newest change of the settings",
+                         CHANGES_OF_SETTINGS);
+    if (state_project_by_path(d->state, name) != NULL)
+        return err_field(e, "name", "name: \"%.*s\" means the newest change of that project",
+                         STR_ARG(name));
+    if (other != NULL && !change_state_is_final(other->r.state))
+        return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT, "change %.*s exists already",
+                         STR_ARG(name));
+    return ERR_OK;
 }
 
 static bool is_for_good(const struct change_record *r)

@@ -25,6 +25,15 @@ static bool is_name_char(char c, bool is_inside)
     return is_inside && (c == '-' || c == '.' || c == '_');
 }
 
+/* Where a name or an id will do, the id goes first: nobody would be found by such a name. */
+static bool is_like_an_id(struct str name)
+{
+    bool is_one = false;
+    for (int kind = 0; kind < ID_KIND_COUNT && !is_one; kind++)
+        is_one = id_is_kind((enum id_kind)kind, name);
+    return is_one;
+}
+
 enum err check_name(struct str name, const char *field, struct error *e)
 {
     if (name.size == 0)
@@ -35,6 +44,8 @@ enum err check_name(struct str name, const char *field, struct error *e)
     if (!is_good)
         return err_field(e, field, "%s: use at most %d lower-case letters, digits and - . _ inside",
                          field, NAME_MAX_BYTES);
+    if (is_like_an_id(name))
+        return err_field(e, field, "%s: has the form of an id; choose a name", field);
     return ERR_OK;
 }
 

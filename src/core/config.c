@@ -200,6 +200,57 @@ static const char *class_user(const struct state *state, int64_t number)
             if (w->r.request.class_numbers[i] == number)
                 return "work asks for it";
     }
+    for (const struct reservation *r = state->first_reservation; r != NULL; r = r->next) {
+        if (r->r.class_number == number && !reservation_state_is_final(r->r.state))
+            return "devices of it are reserved";
+    }
+    return NULL;
+}
+
+static bool names_class(const struct quota_list *quotas, int64_t number)
+{
+    for (size_t i = 0; i < quotas->count; i++) {
+        if (quotas->items[i].class_number == number)
+            return true;
+    }
+    return false;
+}
+
+static bool is_of_class(const struct quota_list *quotas, int64_t number)
+{
+    for (size_t i = 0; i < quotas->count; i++) {
+        const struct quota *q = &quotas->items[i];
+        if (q->class_number == number && (q->quota_milli != 0 || q->limit_milli != UNBOUNDED ||
+                                          q->lend_limit_milli != UNBOUNDED))
+            return true;
+    }
+    return false;
+}
+
+/* Who says something of the class that nobody could see or take back without it; NULL: nobody.
+ * Changes that are for good are no obstacle: what they set is. */
+static const char *class_namer(const struct decision *d, int64_t number)
+{
+    for (const struct project *p = d->state->first_tenant; p != NULL; p = project_next(p)) {
+        if (is_of_class(&p->r.quotas, number))
+            return arena_format(d->arena, "project %.*s has a quota or a limit of it",
+                                STR_ARG(p->r.path));
+    }
+    for (const struct change *c = d->state->first_change; c != NULL; c = c->next) {
+        bool has_time =
+            c->r.state == CHG_SCHEDULED || (c->r.state == CHG_ACTIVE && c->r.end_s != 0);
+        char text[ID_TEXT_MAX];
+        if (has_time && names_class(&c->r.to.quotas, number))
+            return arena_format(d->arena, "the change %s is of it",
+                                id_text(ID_CHANGE, c->r.id, text));
+    }
+    for (size_t i = 0; i < d->state->profiles.count; i++) {
+        const struct profile_record *r = &d->state->profiles.items[i]->r;
+        for (size_t k = 0; k < r->request.class_count; k++) {
+            if (r->request.class_numbers[k] == number)
+                return arena_format(d->arena, "the profile %.*s names it", STR_ARG(r->name));
+        }
+    }
     return NULL;
 }
 
@@ -237,6 +288,8 @@ enum err decide_class_remove(struct decision *d, struct error *e)
     if (rc != ERR_OK)
         return rc;
     const char *user = class_user(d->state, class->r.number);
+    if (user == NULL)
+        user = class_namer(d, class->r.number);
     if (user != NULL)
         return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT, "class %.*s cannot be removed: %s",
                          STR_ARG(class->r.name), user);

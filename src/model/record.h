@@ -51,6 +51,9 @@ enum {
     DIGEST_BYTES = 32
 };
 
+/* What the newest change of the settings is called where one of a project goes by its path. */
+#define CHANGES_OF_SETTINGS "settings"
+
 struct str_list {
     struct str *items;
     size_t count;

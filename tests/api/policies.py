@@ -60,6 +60,57 @@ def test_policies(box):
               "settings taken back", done)
     refused(box.api("POST", "/v1/changes/%s/revert" % settings.json["id"], {}), 409, "conflict", None, "only once")
     policies_cli(box, name, project)
+    policies_by_name(box)
+    policies_of_a_class(box)
+
+
+def policies_by_name(box):
+    """What a change is called hides neither a project nor the settings."""
+    id = box.must("POST", "/v1/changes", {"project": "amber", "priority": 55})["id"]
+    for taken in ("settings", "amber", id):
+        refused(box.api("POST", "/v1/changes", {"project": "amber", "priority": 60, "name": taken}), 400, "invalid", "name",
+                "no name of a change: " + taken)
+    box.must("POST", "/v1/changes", {"project": "amber", "priority": 60, "name": "cedar"})
+    tap.equal(box.api("POST", "/v1/changes/cedar/revert", {}).status, 200, "a change by its name")
+    tap.equal(box.api("POST", "/v1/changes/cedar/revert", {}).status, 409, "which is over")
+    box.must("POST", "/v1/tenants", {"path": "cedar"})
+    newest = box.must("POST", "/v1/changes", {"project": "cedar", "priority": 70})
+    done = box.api("POST", "/v1/changes/cedar/revert", {})
+    tap.check(done.status == 200 and done.json["id"] == newest["id"], "then the newest of the project of that path", done)
+    box.must("DELETE", "/v1/tenants/cedar")
+    tap.equal(box.must("POST", "/v1/changes/amber/revert", {})["id"], id, "and of another")
+
+
+def policies_of_a_class(box):
+    """A class that something speaks of is not removed: nobody could see that any more, or take it back."""
+    change = {"project": "amber", "is_forced": True}
+    row = lambda **fields: [{"class": "b200", **fields}]
+    remove = lambda: box.api("DELETE", "/v1/classes/b200")
+    box.must("PUT", "/v1/classes/b200", {"kind": "gpu"})
+    kept = box.must("POST", "/v1/changes", {**change, "quotas": row(quota_milli=2000)})
+    refused(remove(), 409, "conflict", None, "a quota of it")
+    zero = box.must("POST", "/v1/changes", {**change, "quotas": row(quota_milli=0, limit_milli=0)})
+    refused(remove(), 409, "conflict", None, "a limit of it")
+    box.must("POST", "/v1/changes", {**change, "quotas": row(limit_milli=-1)})
+    later = box.must("POST", "/v1/changes", {**change, "quotas": row(quota_milli=1000), "duration_s": 60,
+                                             "from": "2027-01-01T00:00:00"})
+    refused(remove(), 409, "conflict", None, "a change that is to come")
+    box.must("POST", "/v1/changes/%s/revert" % later["id"], {})
+    box.must("POST", "/v1/reservations", {"name": "b", "project": "amber", "class": "b200", "gpu_milli": 1000,
+                                          "start": "2027-01-01T00:00:00", "duration_s": 60, "is_forced": True})
+    refused(remove(), 409, "conflict", None, "a reservation")
+    box.must("POST", "/v1/reservations/b/cancel", {})
+    box.must("PUT", "/v1/profiles/b", {"gpu_milli": 1000, "classes": ["b200"]})
+    refused(remove(), 409, "conflict", None, "a profile")
+    box.must("DELETE", "/v1/profiles/b")
+    tap.equal(remove().status, 204, "then it is removed")
+    for id in (zero["id"], kept["id"]):
+        tap.equal(box.api("POST", "/v1/changes/%s/revert" % id, {}).status, 200, "a change of it is taken back")
+    amber = box.must("GET", "/v1/projects/amber")
+    tap.check("b200" not in [q["class"] for q in amber["quotas"]] and not amber["is_overcommitted"],
+              "which gives nobody anything of it", amber)
+    box.must("PUT", "/v1/classes/b200", {"kind": "gpu"})
+    box.must("DELETE", "/v1/classes/b200")
 
 
 def policies_of_others(box, mine, settings):

@@ -79,6 +79,9 @@ static enum err revert(struct lab *lab, struct id id)
         what;                                                                                      \
     }
 CHANGE(bad_name, s->name = STR("Night"))
+CHANGE(name_of_the_settings, s->name = STR("settings"))
+CHANGE(name_of_a_project, s->name = STR("birch"))
+CHANGE(name_like_an_id, s->name = STR("chg_01m8qh64g99t1yp9vc5mfjnm0c"))
 CHANGE(no_project, s->project = STR("oak"))
 CHANGE(quotas_of_settings, s->project = STR(""))
 CHANGE(settings_of_project, s->settings.grace_s = 5)
@@ -108,6 +111,9 @@ static const struct {
     const char *field;
 } refusals[] = {
     { "a name that is none", bad_name, ERR_INVALID, CAUSE_NONE, "name" },
+    { "a name that means the settings", name_of_the_settings, ERR_INVALID, CAUSE_NONE, "name" },
+    { "a name that means a project", name_of_a_project, ERR_INVALID, CAUSE_NONE, "name" },
+    { "a name like an id", name_like_an_id, ERR_INVALID, CAUSE_NONE, "name" },
     { "an absent project", no_project, ERR_NOT_FOUND, CAUSE_NOT_FOUND, "" },
     { "quotas of nobody", quotas_of_settings, ERR_INVALID, CAUSE_NONE, "project" },
     { "settings of a project", settings_of_project, ERR_INVALID, CAUSE_NONE, "project" },
