@@ -134,6 +134,12 @@ static const struct param image_params[] = {
               .finish = (finisher), .request = &target_spec_schema, .answer = &(view),             \
               .status = 200, .tag = (group), .summary = (about)                                    \
     }
+#define ACTION_OF_TENANT(path, permit, handler, finisher, view, group, about)                      \
+    {                                                                                              \
+        POST, .pattern = (path), .permission = (permit), .handle = (handler),                      \
+              .finish = (finisher), .request = &target_spec_schema, .answer = &(view),             \
+              .status = 200, .params = tenant_params, .tag = (group), .summary = (about)           \
+    }
 #define LIST(path, permit, handler, view, query, group, about)                                     \
     {                                                                                              \
         GET, .pattern = (path), .permission = (permit), .handle = (handler), .answer = &(view),    \
@@ -344,13 +350,13 @@ const struct route routes[] = {
     { GET, .pattern = "/v1/reservations/{reservation}", .permission = PERMIT_RESERVATION_READ,
       .handle = get_reservation, .answer = &reservation_view_schema, .params = tenant_params,
       .tag = "reservations", .summary = "A reservation, by id or name" },
-    ACTION("/v1/reservations/{reservation}/confirm", PERMIT_RESERVATION_WRITE, confirm_reservation,
+    ACTION_OF_TENANT("/v1/reservations/{reservation}/confirm", PERMIT_RESERVATION_WRITE, confirm_reservation,
            finish_reservation, reservation_view_schema, "reservations",
            "Keep free what was only asked for"),
-    ACTION("/v1/reservations/{reservation}/release", PERMIT_RESERVATION_WRITE, release_reservation,
+    ACTION_OF_TENANT("/v1/reservations/{reservation}/release", PERMIT_RESERVATION_WRITE, release_reservation,
            finish_reservation, reservation_view_schema, "reservations",
            "Give back what is left of it; its work does what its end_policy says"),
-    ACTION("/v1/reservations/{reservation}/cancel", PERMIT_RESERVATION_WRITE, cancel_reservation,
+    ACTION_OF_TENANT("/v1/reservations/{reservation}/cancel", PERMIT_RESERVATION_WRITE, cancel_reservation,
            finish_reservation, reservation_view_schema, "reservations", "Cancel it"),
     LIST("/v1/slots", PERMIT_CATALOG_READ, list_slots, slot_view_schema, slot_params,
          "reservations", "The earliest times when so many devices could be reserved"),
