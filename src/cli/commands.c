@@ -307,30 +307,33 @@ static const struct cli_option quota_change_options[] = {
     FLAG("force", 0, "is_forced", "accept more than there is, and mark it"),
     WHEN_OPTIONS,
 };
+/* The settings, once: `settings set` has their fields itself, a change has them in `settings`. */
+#define SETTINGS(of) \
+    SPAN("grace", 0, of "grace_s", "between TERM and KILL"), \
+    SPAN("kill-confirm", 0, of "kill_confirm_s", "for a killed process to be gone"), \
+    SPAN("min-runtime", 0, of "min_runtime_s", "that borrowed work is left in peace by claims above quota"), \
+    SPAN("min-runtime-in-quota", 0, of "min_runtime_in_quota_s", "and by claims within quota"), \
+    SPAN("start-timeout", 0, of "start_timeout_s", "from grant to running"), \
+    SPAN("lost-after", 0, of "lost_after_s", "without contact, until a node is declared lost"), \
+    SPAN("unknown-after", 0, of "unknown_after_s", "without contact, until a node gets no new work"), \
+    SPAN("gang-repair", 0, of "gang_repair_s", "that a gang short of members waits for others"), \
+    SPAN("backoff-base", 0, of "backoff_base_s", "the n-th failure waits base times 2 to the n"), \
+    SPAN("backoff-max", 0, of "backoff_max_s", "and at most this"), \
+    SPAN("lead", 0, of "lead_s", "before its start the devices of a reservation are cleared"), \
+    SPAN("ended-keep", 0, of "ended_keep_s", "that ended work stays in memory"), \
+    NUMBER("ended-keep-count", 0, of "ended_keep_count", "and at most so many"), \
+    SPAN("default-time-limit", 0, of "default_time_limit_s", "that work without a time limit is planned with"), \
+    SPAN("starvation-after", 0, of "starvation_after_s", "of waiting, until others leave a place"), \
+    MIB("device-reserve", 0, of "device_reserve_mib", "memory of a device that no fraction gets"), \
+    NUMBER("history-k", 0, of "history_k_milli", "how much past use takes from a weight; 1000: as much as was too much"), \
+    SPAN("history-half-life", 0, of "history_half_life_s", "after which past use counts half"), \
+    TEXT("consolidate", 0, of "consolidate", "off|on", "move work that can go so that waiting work fits"), \
+    NUMBER("consolidate-max-moves", 0, of "consolidate_max_moves", "workloads moved for one, at most"), \
+    TEXT("reclaim-to", 0, of "reclaim_to", "WHAT", "quota or fair_share"), \
+    TEXT("placement", 0, of "placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd")
 static const struct cli_option policy_options[] = {
     NUMBER("priority", 0, NULL, "of a project, among its siblings: 0 to 1000"),
-    SPAN("grace", 0, "settings.grace_s", "between TERM and KILL"),
-    SPAN("kill-confirm", 0, "settings.kill_confirm_s", "for a killed process to be gone"),
-    SPAN("min-runtime", 0, "settings.min_runtime_s", "that borrowed work is left in peace by claims above quota"),
-    SPAN("min-runtime-in-quota", 0, "settings.min_runtime_in_quota_s", "and by claims within quota"),
-    SPAN("start-timeout", 0, "settings.start_timeout_s", "from grant to running"),
-    SPAN("lost-after", 0, "settings.lost_after_s", "without contact, until a node is declared lost"),
-    SPAN("unknown-after", 0, "settings.unknown_after_s", "without contact, until a node gets no new work"),
-    SPAN("gang-repair", 0, "settings.gang_repair_s", "that a gang short of members waits for others"),
-    SPAN("backoff-base", 0, "settings.backoff_base_s", "the n-th failure waits base times 2 to the n"),
-    SPAN("backoff-max", 0, "settings.backoff_max_s", "and at most this"),
-    SPAN("lead", 0, "settings.lead_s", "before its start the devices of a reservation are cleared"),
-    SPAN("ended-keep", 0, "settings.ended_keep_s", "that ended work stays in memory"),
-    NUMBER("ended-keep-count", 0, "settings.ended_keep_count", "and at most so many"),
-    SPAN("default-time-limit", 0, "settings.default_time_limit_s", "that work without a time limit is planned with"),
-    SPAN("starvation-after", 0, "settings.starvation_after_s", "of waiting, until others leave a place"),
-    MIB("device-reserve", 0, "settings.device_reserve_mib", "memory of a device that no fraction gets"),
-    NUMBER("history-k", 0, "settings.history_k_milli", "how much past use takes from a weight; 1000: as much as was too much"),
-    SPAN("history-half-life", 0, "settings.history_half_life_s", "after which past use counts half"),
-    TEXT("consolidate", 0, "settings.consolidate", "off|on", "move work that can go so that waiting work fits"),
-    NUMBER("consolidate-max-moves", 0, "settings.consolidate_max_moves", "workloads moved for one, at most"),
-    TEXT("reclaim-to", 0, "settings.reclaim_to", "WHAT", "quota or fair_share"),
-    TEXT("placement", 0, "settings.placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),
+    SETTINGS("settings."),
     WHEN_OPTIONS,
 };
 #define HORIZON LOCAL("horizon", 0, "TIME", "so far ahead; default 24h")
@@ -361,12 +364,7 @@ static const struct cli_option whatif_quota_options[] = {
     HORIZON,
 };
 static const struct cli_option whatif_policy_options[] = {
-    SPAN("min-runtime", 0, "settings.min_runtime_s", "that borrowed work is left in peace by claims above quota"),
-    SPAN("min-runtime-in-quota", 0, "settings.min_runtime_in_quota_s", "and by claims within quota"),
-    SPAN("default-time-limit", 0, "settings.default_time_limit_s", "that work without a time limit is planned with"),
-    SPAN("starvation-after", 0, "settings.starvation_after_s", "of waiting, until others leave a place"),
-    TEXT("reclaim-to", 0, "settings.reclaim_to", "WHAT", "quota or fair_share"),
-    TEXT("placement", 0, "settings.placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),
+    SETTINGS("settings."),
     HORIZON,
 };
 static const struct cli_option whatif_node_options[] = {
@@ -516,28 +514,7 @@ static const struct cli_option node_set_options[] = {
     TEXT("block", 0, NULL, "NAME", "the block its rack is in; none: not known"),
 };
 static const struct cli_option settings_options[] = {
-    SPAN("grace", 0, "grace_s", "between TERM and KILL"),
-    SPAN("kill-confirm", 0, "kill_confirm_s", "for a killed process to be gone"),
-    SPAN("min-runtime", 0, "min_runtime_s", "that borrowed work is left in peace by claims above quota"),
-    SPAN("min-runtime-in-quota", 0, "min_runtime_in_quota_s", "and by claims within quota"),
-    SPAN("start-timeout", 0, "start_timeout_s", "from grant to running"),
-    SPAN("lost-after", 0, "lost_after_s", "without contact, until a node is declared lost"),
-    SPAN("unknown-after", 0, "unknown_after_s", "without contact, until a node gets no new work"),
-    SPAN("gang-repair", 0, "gang_repair_s", "that a gang short of members waits for others"),
-    SPAN("backoff-base", 0, "backoff_base_s", "the n-th failure waits base times 2 to the n"),
-    SPAN("backoff-max", 0, "backoff_max_s", "and at most this"),
-    SPAN("lead", 0, "lead_s", "before its start the devices of a reservation are cleared"),
-    SPAN("ended-keep", 0, "ended_keep_s", "that ended work stays in memory"),
-    NUMBER("ended-keep-count", 0, "ended_keep_count", "and at most so many"),
-    SPAN("default-time-limit", 0, "default_time_limit_s", "that work without a time limit is planned with"),
-    SPAN("starvation-after", 0, "starvation_after_s", "of waiting, until others leave a place"),
-    MIB("device-reserve", 0, "device_reserve_mib", "memory of a device that no fraction gets"),
-    NUMBER("history-k", 0, "history_k_milli", "how much past use takes from a weight; 1000: as much as was too much"),
-    SPAN("history-half-life", 0, "history_half_life_s", "after which past use counts half"),
-    TEXT("consolidate", 0, "consolidate", "off|on", "move work that can go so that waiting work fits"),
-    NUMBER("consolidate-max-moves", 0, "consolidate_max_moves", "workloads moved for one, at most"),
-    TEXT("reclaim-to", 0, "reclaim_to", "WHAT", "quota or fair_share"),
-    TEXT("placement", 0, "placement", "NAME", "adaptive, first_fit, best_fit, pack, spread or fgd"),
+    SETTINGS(""),
 };
 static const struct cli_option apply_options[] = {
     LOCAL("file", 'f', "FILE", "manifests, several documents a file; `-` for standard input"),
