@@ -78,19 +78,25 @@ int decision_compare_ids(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct id));
 }
 
+static bool is_named_before(size_t i)
+{
+    bool is_named = false;
+    for (size_t k = 0; k < i && !is_named; k++)
+        is_named = rules[k] != NULL && strcmp(rules[k], rules[i]) == 0;
+    return is_named;
+}
+
 enum err decision_rule_parse(struct str text, const char **out, struct error *e)
 {
     AUTO(buf) struct buf known = { 0 };
-    const char *before = "";
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
-        if (rules[i] == NULL || strcmp(rules[i], before) == 0)
+        if (rules[i] == NULL || is_named_before(i))
             continue;
         if (str_is(text, rules[i])) {
             *out = rules[i];
             return ERR_OK;
         }
         buf_format(&known, "%s%s", known.size > 0 ? ", " : "", rules[i]);
-        before = rules[i];
     }
     return err_field(e, "rule", "rule: must be one of %s", known.data);
 }

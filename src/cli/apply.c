@@ -199,13 +199,13 @@ static void tell_rest(const struct document *list, size_t done, size_t count)
 enum err manifest_read(const char *path, struct buf *out, struct error *e)
 {
     if (strcmp(path, "-") != 0)
-        return file_read(path, MANIFEST_BYTES_MAX, out, e);
+        return file_read(path, MANIFEST_BYTES_MAX, out, e); /* which names it */
     buf_reserve(out, MANIFEST_BYTES_MAX);
     size_t got = 0;
     enum err rc = fd_read_full(STDIN_FILENO, out->data, MANIFEST_BYTES_MAX, &got, e);
     out->size = got;
     out->data[got] = '\0';
-    return rc;
+    return rc == ERR_OK ? rc : err_wrap(e, rc, "standard input");
 }
 
 enum cli_exit apply_text(struct cli *cli, const char *name, struct str text, bool is_dry)
@@ -248,10 +248,7 @@ enum cli_exit run_apply(struct cli *cli)
     const char *path = cli_get(cli, "file");
     if (path == NULL)
         return cli_usage(cli, "--file is missing");
-    enum err rc = manifest_read(path, &text, &e);
-    if (rc != ERR_OK) {
-        (void)err_wrap(&e, rc, "%s", path);
+    if (manifest_read(path, &text, &e) != ERR_OK)
         return cli_fail(&e);
-    }
     return apply_text(cli, path, buf_str(&text), cli_has(cli, "dry-run"));
 }

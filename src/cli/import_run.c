@@ -39,8 +39,9 @@ static enum err read_file(struct import *import, import_reader *read, const char
 {
     AUTO(buf) struct buf text = { 0 };
     enum err rc = manifest_read(path, &text, e);
-    if (rc == ERR_OK)
-        rc = read(import, buf_str(&text), e);
+    if (rc != ERR_OK)
+        return rc;
+    rc = read(import, buf_str(&text), e);
     if (rc == ERR_OK)
         rc = import_link(import, e);
     if (rc == ERR_OK && import->nodes.count == 0)

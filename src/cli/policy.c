@@ -208,6 +208,7 @@ enum cli_exit run_quota_show(struct cli *cli)
             quota_rows(answer.json, changes, rows);
         }
     }
-    rows_print(cli, rows);
+    if (worst == CLI_OK || json_array_size(rows) > 0)
+        rows_print(cli, rows);
     return worst;
 }

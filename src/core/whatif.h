@@ -50,6 +50,7 @@ enum err core_whatif(struct state *state, struct sched *sched, const struct what
                      struct whatif_run *out, struct error *e) MUST_CHECK;
 /* For a run that was made elsewhere: its rows, one by one; the name is copied. */
 void whatif_run_add(struct whatif_run *run, const struct whatif_row *row);
+/* For tests; NULL: nothing happened to it. */
 const struct whatif_row *whatif_row_of(const struct whatif_run *run, struct id workload);
 
 /* One workload in both runs, never NULL; one to which nothing happened in a run has a row without

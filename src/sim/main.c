@@ -149,7 +149,7 @@ static enum err run_path(const char *path, bool wants_events, struct totals *tot
 
 int wrong_use(const char *what)
 {
-    (void)fprintf(stderr, "berth-sim: %s\n%s", what, usage);
+    (void)fprintf(stderr, "berth-sim: %s\nsee `berth-sim --help`\n", what);
     return EXIT_WRONG;
 }
 
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         return wrong_use("say what to do");
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (strcmp(argv[argc - 1], "--help") == 0 || strcmp(argv[argc - 1], "-h") == 0)
         return fputs(usage, stdout) < 0 ? EXIT_FAULT : EXIT_HELD;
     if (strcmp(argv[1], "--version") == 0)
         return printf("berth-sim %s\n", BERTH_VERSION) < 0 ? EXIT_FAULT : EXIT_HELD;

@@ -234,20 +234,26 @@ int whatif_main(int argc, char **argv)
     struct error e = { 0 };
     for (int i = 0; i < argc; i++) {
         bool is_known = strcmp(argv[i], "--json") == 0;
+        bool has_value = i + 1 < argc;
         q.wants_json |= is_known;
-        for (size_t k = 0; k < COUNT_OF(options) && !is_known && i + 1 < argc; k++) {
+        for (size_t k = 0; k < COUNT_OF(options) && !is_known && has_value; k++) {
             if (strcmp(argv[i], options[k].name) != 0)
                 continue;
             *options[k].text = argv[++i];
             is_known = true;
         }
-        if (!is_known && strcmp(argv[i], "--horizon") == 0 && i + 1 < argc)
-            is_known = str_to_seconds(str_of(argv[++i]), INT32_MAX, &q.horizon_s);
+        if (!is_known && strcmp(argv[i], "--horizon") == 0 && has_value) {
+            if (!str_to_seconds(str_of(argv[++i]), INT32_MAX, &q.horizon_s) || q.horizon_s == 0)
+                return wrong_use("--horizon: wanted is a time such as 90, 5m or 1h30m");
+            is_known = true;
+        }
         if (!is_known)
-            return wrong_use("whatif: --snapshot FILE, and what is supposed");
+            return wrong_use("whatif: an option is not known, or has no value");
     }
     if (q.snapshot == NULL)
         return wrong_use("whatif: --snapshot FILE is missing");
+    if (q.lose == NULL && q.quota == NULL && q.submit == NULL)
+        return wrong_use("whatif: nothing is supposed: give --submit, --quota or --lose");
     if (answer(&q, &e) != ERR_OK) {
         (void)fprintf(stderr, "berth-sim: %s\n", e.text);
         return EXIT_WRONG;

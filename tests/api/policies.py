@@ -160,6 +160,8 @@ def policies_cli(box, name, project):
     tap.equal(box.cli("policy", "revert", "night", "more").returncode, 0, "both taken back")
     tap.check(project().get("quota_milli", 0) == 0 and project().get("limit_milli", -1) == -1, "as in the beginning",
               project())
+    done = box.cli("quota", "show", "nobody")
+    tap.check(done.returncode == 3 and done.stdout == b"", "nothing is shown of what is not there", done)
     done = box.cli("policy", "set", "--grace", "45s", "-o", "json")
     tap.check(done.returncode == 0 and b"45" in box.cli("policy", "show", "-o", "json").stdout, "a policy", done)
     tap.equal(box.cli("policy", "revert", "settings").returncode, 0, "taken back")
@@ -298,6 +300,7 @@ def whatif_cli(box):
     done = box.cli("whatif", "lose", "n1", "-o", "json")
     tap.check(done.returncode == 0 and "waiting_after" in json.loads(done.stdout), "a node lost", done)
     tap.equal(box.cli("whatif", "policy", "--reclaim-to", "fair_share").returncode, 0, "a policy")
+    tap.equal(box.cli("whatif", "policy", "--consolidate", "on", "--grace", "5m").returncode, 0, "any setting")
     path = os.path.join(box.dir, "snapshot.jsonl")
     done = box.cli("export", "--snapshot", path)
     with open(path, encoding="utf-8") as f:
