@@ -26,6 +26,7 @@ struct offer {
     struct snode *node;
     size_t node_number;
     int64_t device;
+    size_t ordinal; /* among the devices of all nodes that are usable */
     enum cost cost;
     size_t sharers;       /* COST_EVICT: how many have to go */
     struct swork *holder; /* COST_EVICT: the only one, or one of them */
@@ -38,7 +39,16 @@ struct market {
     struct sreservation *window;
     struct offer *offers;
     size_t count;
+    size_t ordinals;    /* devices looked at so far */
+    size_t *newest;     /* by ordinal: the newest pick of the device, from 1; 0: none */
+    VEC(size_t) before; /* by pick: the one of the same device before it, likewise */
 };
+
+static void market_done(struct market *market)
+{
+    vec_done(&market->before);
+}
+DEFINE_CLEANUP_AT(market, struct market, market_done)
 
 /* ---- what a device costs ------------------------------------------------------------------- */
 
@@ -112,10 +122,13 @@ static void offer_node(struct market *market, struct snode *node, size_t number)
         if (!device->is_usable ||
             device->class_number != market->window->reservation->r.class_number)
             continue;
-        market->offers[market->count++] = (struct offer){
-            .node = node, .node_number = number, .device = device->index, .cost = COST_NOTHING
-        };
+        market->offers[market->count++] = (struct offer){ .node = node,
+                                                          .node_number = number,
+                                                          .device = device->index,
+                                                          .ordinal = market->ordinals + i,
+                                                          .cost = COST_NOTHING };
     }
+    market->ordinals += node->device_count;
     size_t count = market->count - first;
     for (const struct sallocation *a = node->allocations; a != NULL && count > 0;
          a = a->next_on_node) {
@@ -138,13 +151,21 @@ static bool is_picked(const struct market *market, const struct offer *offer)
 {
     const struct sched *sched = market->sched;
     struct window own = reservation_window(&market->window->reservation->r);
-    for (size_t i = 0; i < sched->picks.count; i++) {
-        const struct pick *pick = &sched->picks.items[i];
-        if (pick->node == offer->node && pick->device == offer->device &&
-            window_overlaps(own, reservation_window(&pick->window->reservation->r)))
+    for (size_t at = market->newest[offer->ordinal]; at != 0; at = market->before.items[at - 1]) {
+        const struct pick *pick = &sched->picks.items[at - 1];
+        if (window_overlaps(own, reservation_window(&pick->window->reservation->r)))
             return true;
     }
     return false;
+}
+
+static void pick_add(struct market *market, const struct offer *offer)
+{
+    const struct pick pick = { market->window, offer->node, offer->device, offer->cost == COST_OURS,
+                               false };
+    vec_push(&market->before, market->newest[offer->ordinal]);
+    vec_push(&market->sched->picks, pick);
+    market->newest[offer->ordinal] = market->sched->picks.count;
 }
 
 /* ---- who goes ------------------------------------------------------------------------------ */
@@ -213,6 +234,7 @@ static void offers_make(struct market *market)
 {
     size_t number = 0;
     market->count = 0;
+    market->ordinals = 0;
     for (struct snode *node = market->sched->first_node; node != NULL;
          node = node->next, number++) {
         if (node->is_usable)
@@ -229,21 +251,19 @@ static void offers_make(struct market *market)
     size_t first = 0;
     while (first < market->count && market->offers[first].cost < COST_EVICT)
         first++;
+    if (first == market->count)
+        return; /* nobody has to go */
     count_gains(market->offers + first, market->count - first);
-    qsort(market->offers, market->count, sizeof(*market->offers), by_cost);
+    qsort(market->offers + first, market->count - first, sizeof(*market->offers), by_cost);
 }
 
 static void take(struct market *market)
 {
-    struct sched *sched = market->sched;
     const struct reservation_record *r = &market->window->reservation->r;
     int64_t taken = 0;
     offers_make(market);
     for (size_t i = 0; i < market->count && taken < r->gpu_milli; i++) {
-        const struct offer *offer = &market->offers[i];
-        const struct pick pick = { market->window, offer->node, offer->device,
-                                   offer->cost == COST_OURS, false };
-        vec_push(&sched->picks, pick);
+        pick_add(market, &market->offers[i]);
         taken += 1000;
     }
     market->window->available_milli = taken;
@@ -326,9 +346,12 @@ void window_refresh(struct sched *sched, struct mono now, struct arena *arena)
     struct sreservation **windows =
         arena_new(arena, sched->reservations.count, sizeof(struct sreservation *));
     size_t count = windows_kept(sched, windows);
-    struct market market = { .sched = sched };
-    if (count > 0)
-        market.offers = arena_new(arena, offers_most(sched), sizeof(*market.offers));
+    AUTO(market) struct market market = { .sched = sched };
+    if (count > 0) {
+        size_t most = offers_most(sched);
+        market.offers = arena_new(arena, most, sizeof(*market.offers));
+        market.newest = arena_new(arena, most, sizeof(*market.newest));
+    }
     for (size_t i = 0; i < count; i++) {
         market.window = windows[i];
         take(&market);
