@@ -607,6 +607,7 @@ static void watch_over(struct berthd *berthd)
     struct error e = { 0 };
     const struct judge_options options = {
         .listener = server_local_fd(berthd->server),
+        .secure = server_secure_fd(berthd->server),
         .tick_ms = JUDGE_TICK_MS,
         .late_ticks = JUDGE_LATE_TICKS,
         .end_ticks = JUDGE_END_TICKS,

@@ -33,8 +33,12 @@ static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
                              "cache-control: no-store\r\n"
                              "connection: close\r\n\r\n" STUCK;
 
+/* A record of TLS that needs no keys: a fatal alert, internal_error. In answer to a ClientHello it
+ * ends the handshake at once. */
+static const char alert[] = { 21, 3, 3, 0, 2, 2, 80 };
+
 /* What was asked is taken first: closing over unread bytes would take the answer back. */
-static void answer_one(int fd)
+static void answer_one(int fd, struct str words)
 {
     struct pollfd watch = { .fd = fd, .events = POLLIN };
     char asked[4096];
@@ -47,16 +51,16 @@ static void answer_one(int fd)
         if ((size_t)n < sizeof(asked))
             break;
     }
-    (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)!send(fd, words.data, words.size, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)shutdown(fd, SHUT_WR);
 }
 
 /* In the loop's place. It may be back by now and have taken the connection: then there is none. */
-static void answer_waiting(const struct judge *judge)
+static void answer_waiting(int listener, struct str words)
 {
-    AUTO(fd) int fd = accept4(judge->options.listener, NULL, NULL, SOCK_CLOEXEC);
+    AUTO(fd) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
-        answer_one(fd);
+        answer_one(fd, words);
 }
 
 static bool is_late(const struct judge *judge)
@@ -92,16 +96,20 @@ static void *judge_run(void *arg)
     struct judge *judge = arg;
     struct mono due = tick_after(judge, clock_monotonic());
     for (;;) {
-        struct pollfd watches[] = { { .fd = judge->stop, .events = POLLIN },
-                                    { .fd = is_late(judge) ? judge->options.listener : -1,
-                                      .events = POLLIN } };
+        struct pollfd watches[] = {
+            { .fd = judge->stop, .events = POLLIN },
+            { .fd = is_late(judge) ? judge->options.listener : -1, .events = POLLIN },
+            { .fd = is_late(judge) ? judge->options.secure : -1, .events = POLLIN },
+        };
         int ready = poll(watches, COUNT_OF(watches), clock_poll_ms(clock_monotonic(), due));
         if (ready < 0 && errno != EINTR)
             return NULL;
         if (watches[0].revents != 0)
             return NULL;
         if (ready > 0 && watches[1].revents != 0)
-            answer_waiting(judge);
+            answer_waiting(watches[1].fd, (struct str){ answer, sizeof(answer) - 1 });
+        if (ready > 0 && watches[2].revents != 0)
+            answer_waiting(watches[2].fd, (struct str){ alert, sizeof(alert) });
         struct mono now = clock_monotonic();
         if (mono_before(now, due))
             continue;

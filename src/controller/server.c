@@ -803,6 +803,11 @@ int server_local_fd(const struct server *server)
     return listener_fd(server->local);
 }
 
+int server_secure_fd(const struct server *server)
+{
+    return server->secure != NULL ? listener_fd(server->secure) : -1;
+}
+
 uint16_t server_port(const struct server *server)
 {
     return server->secure != NULL ? listener_port(server->secure) : 0;

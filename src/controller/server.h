@@ -18,6 +18,7 @@ void server_drain(struct server *server);
 void server_close(struct server *server);          /* NULL is a no-op */
 uint16_t server_port(const struct server *server); /* 0: no TLS port */
 int server_local_fd(const struct server *server);  /* listens at the unix socket; borrowed */
+int server_secure_fd(const struct server *server); /* the same for TLS; -1: there is none */
 
 /* A durable event, to every feed that may see it. */
 void server_publish(struct server *server, const struct event *event, struct str body);

@@ -2,6 +2,8 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -21,10 +23,11 @@ enum { TICK_MS = 5, LATE_TICKS = 20, PATIENCE_S = 20 };
 
 struct world {
     struct test_dir dir;
-    struct sockaddr_un address;
+    struct sockaddr_un address, secure_address;
     struct loop *loop;
     struct judge *judge;
     struct loop_watch listener;
+    int secure;                /* nobody takes a connection there while the loop turns */
     struct loop_watch stopper; /* a byte here stops the loop inside of a call */
     struct loop_timer pulse;
     int stop[2], go_on[2], ended[2];
@@ -66,18 +69,24 @@ static void on_end(void *arg)
     (void)told;
 }
 
+static int listen_at(const struct test_dir *dir, const char *name, struct sockaddr_un *address)
+{
+    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    (void)snprintf(address->sun_path, sizeof(address->sun_path), "%s/%s", dir->path, name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CHECK("socket", fd >= 0 && bind(fd, (struct sockaddr *)address, sizeof(*address)) == 0 &&
+                        listen(fd, 8) == 0);
+    return fd;
+}
+
 static void world_start(struct world *world, unsigned end_ticks)
 {
     struct error e = { 0 };
-    *world = (struct world){ .dir = test_dir_new(), .address = { .sun_family = AF_UNIX } };
-    (void)snprintf(world->address.sun_path, sizeof(world->address.sun_path), "%s/s",
-                   world->dir.path);
+    *world = (struct world){ .dir = test_dir_new() };
     CHECK("pipes", pipe2(world->stop, O_CLOEXEC) == 0 && pipe2(world->go_on, O_CLOEXEC) == 0 &&
                        pipe2(world->ended, O_CLOEXEC) == 0);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    CHECK("socket", fd >= 0 &&
-                        bind(fd, (struct sockaddr *)&world->address, sizeof(world->address)) == 0 &&
-                        listen(fd, 8) == 0);
+    int fd = listen_at(&world->dir, "s", &world->address);
+    world->secure = listen_at(&world->dir, "t", &world->secure_address);
     CHECK_OK("loop", loop_new(&world->loop, &e), &e);
     world->listener = (struct loop_watch){ .fd = fd, .events = EPOLLIN, .on_ready = on_connection };
     world->stopper = (struct loop_watch){
@@ -87,6 +96,7 @@ static void world_start(struct world *world, unsigned end_ticks)
     CHECK_OK("watch", loop_watch_add(world->loop, &world->listener, &e), &e);
     CHECK_OK("watch", loop_watch_add(world->loop, &world->stopper, &e), &e);
     const struct judge_options options = { .listener = fd,
+                                           .secure = world->secure,
                                            .tick_ms = TICK_MS,
                                            .late_ticks = LATE_TICKS,
                                            .end_ticks = end_ticks,
@@ -101,6 +111,7 @@ static void world_end(struct world *world)
     judge_stop(world->judge);
     loop_free(world->loop);
     fd_close(world->listener.fd);
+    fd_close(world->secure);
     for (size_t i = 0; i < 2; i++) {
         fd_close(world->stop[i]);
         fd_close(world->go_on[i]);
@@ -131,6 +142,23 @@ static void ask(const struct world *world, char *out, size_t size)
     out[got] = '\0';
 }
 
+/* Why a handshake came to no end; 0: it did. */
+static int begin_tls(const struct world *world)
+{
+    AUTO(fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(context);
+    int rc =
+        connect(fd, (const struct sockaddr *)&world->secure_address, sizeof(world->secure_address));
+    assert(rc == 0 && SSL_set_fd(ssl, fd) == 1);
+    ERR_clear_error();
+    rc = SSL_connect(ssl);
+    int why = rc == 1 ? 0 : ERR_GET_REASON(ERR_peek_error());
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    return why;
+}
+
 static void tell(const int pipe[2], char byte)
 {
     ssize_t told = write(pipe[1], &byte, 1);
@@ -142,6 +170,7 @@ struct client {
     pthread_t thread;
     struct world *world;
     char before[512], stuck[512], after[512];
+    int alert;
 };
 
 /* Of several answers the first that comes from whom it is wanted, within patience. */
@@ -160,6 +189,7 @@ static void *client_run(void *arg)
     ask(world, client->before, sizeof(client->before));
     tell(world->stop, 's');
     ask_until(world, "503", client->stuck);
+    client->alert = begin_tls(world);
     tell(world->go_on, 'g');
     ask_until(world, "itself", client->after);
     tell(world->stop, 's');
@@ -181,6 +211,7 @@ static void test_answers_in_the_place_of_the_loop(void **state)
     CHECK("one that hangs is answered for", strncmp(client.stuck, "HTTP/1.1 503 ", 13) == 0);
     CHECK("with the reason",
           strstr(client.stuck, "the loop of the controller has stopped") != NULL);
+    CHECK("a handshake ends with a reason", client.alert == SSL_R_TLSV1_ALERT_INTERNAL_ERROR);
     CHECK("until it is back", strcmp(client.after, "by itself") == 0);
 }
 
