@@ -15,6 +15,7 @@
 
 enum {
     BURST_SECONDS = 10,
+    LOOP_SHARE = 4,
     ANSWER_KEEP_S = 86400,
     KEY_BYTES_MAX = 255,
 };
@@ -474,10 +475,24 @@ static enum err rate_check(struct exchange *exchange, struct error *e)
         bucket->filled = now;
     if (bucket->tokens_milli < 1000)
         return err_cause(e, ERR_RATE, CAUSE_RATE_LIMITED,
-                         "more than %lld requests a second with this token; slow down",
+                         "more than %lld requests a second with this token, or such as took more "
+                         "than its part of the controller's time; slow down",
                          (long long)rate);
     bucket->tokens_milli -= 1000;
     return ERR_OK;
+}
+
+/* Requests differ a thousandfold in what they cost the loop, for which all others wait. So what a
+ * token may ask in a second is worth a LOOP_SHARE-th of a second of the loop, too. */
+static void rate_charge(struct server *server, struct id token, int64_t spent_ns)
+{
+    struct rate_bucket *bucket = id_map_get(&server->buckets, token);
+    int64_t rate = server->berthd->config.requests_per_s;
+    int64_t spent_us = spent_ns * 1000 / NS_PER_MS;
+    int64_t cost_milli = rate * LOOP_SHARE * spent_us / 1000;
+    if (bucket != NULL) /* root has none */
+        bucket->tokens_milli =
+            MAX_OF(bucket->tokens_milli - cost_milli, -rate * BURST_SECONDS * 1000);
 }
 
 /* ---- heads and bodies ------------------------------------------------------------------------ */
@@ -609,11 +624,9 @@ static void outcome_run(struct exchange *exchange)
     }
 }
 
-static void on_request(struct http_request *http, void *arg)
+static void request_take(struct exchange *exchange, struct http_request *http)
 {
-    struct exchange *exchange = http_request_user(http);
     struct error e = { 0 };
-    (void)arg;
     if (exchange->result.outcome == API_STORE_BODY) {
         body_finish(exchange);
         return;
@@ -627,6 +640,15 @@ static void on_request(struct http_request *http, void *arg)
         exchange_refuse(exchange, &e);
     else
         outcome_run(exchange);
+}
+
+static void on_request(struct http_request *http, void *arg)
+{
+    struct exchange *exchange = http_request_user(http);
+    struct id token = exchange->actor.token; /* it may be answered and gone by then */
+    struct mono begun = clock_monotonic();
+    request_take(exchange, http);
+    rate_charge(arg, token, clock_monotonic().ns - begun.ns);
 }
 
 /* What never became a request: the same form of error as everything else. */
