@@ -57,12 +57,12 @@ static struct id event_workload(const struct state *state, const struct event *e
         return event->removed.id;
     if (event->type == EV_ALLOCATION_GRANTED)
         return event->allocation_granted.workload;
-    if (event->type != EV_ALLOCATION_CHANGED)
-        return none;
-    if (event->allocation_changed.has_segment)
+    if (event->type == EV_ALLOCATION_CHANGED && event->allocation_changed.has_segment)
         return event->allocation_changed.segment.workload;
-    if (state != NULL)
+    if (state != NULL && event->type == EV_ALLOCATION_CHANGED)
         allocation = state_allocation(state, event->allocation_changed.allocation);
+    if (state != NULL && event->type == EV_ALLOCATION_NOTED)
+        allocation = state_allocation(state, event->allocation_noted.allocation);
     return allocation != NULL ? allocation->r.workload : none;
 }
 

@@ -7,6 +7,8 @@
  */
 #include "core/lifecycle.h"
 
+enum { CHECKPOINT_NOTED_S = 10 };
+
 enum reaction {
     IGNORE,
     RUNS,       /* its process runs: billed from here */
@@ -107,6 +109,47 @@ static void missing(struct decision *d, struct allocation *a)
     member_lost(d, a, AL_ENDED);
 }
 
+/* Its use has begun and not ended, as of the events so far. */
+static bool is_in_use(struct decision *d, struct allocation *a)
+{
+    enum allocation_state state = allocation_image(d, a)->state;
+    return state == AL_RUNNING || state == AL_STOPPING;
+}
+
+/* It saved its work; of those that do so all the time not every instant is a fact to keep. */
+static bool has_saved(const struct decision *d, const struct allocation *a,
+                      const struct observed *seen)
+{
+    struct mono again = mono_add_s(a->r.checkpointed, CHECKPOINT_NOTED_S);
+    return seen->checkpoints > a->r.checkpoints &&
+           (a->r.checkpoints == 0 || !mono_before(d->now, again));
+}
+
+/* What the workload says of itself, which its node hands on. A node that lies can neither move a
+ * checkpoint out of the attempt nor give anybody more time than the rules do. */
+static void note(struct decision *d, struct allocation *a, const struct observed *seen)
+{
+    int64_t most_s = MAX_OF(GRACE_EXTENDED_MAX_S - a->r.grace_s, INT64_C(0));
+    int64_t extended_s = MIN_OF(seen->extended_s, most_s);
+    bool is_saved = has_saved(d, a, seen);
+    bool is_stopping = a->r.state == AL_STOPPING;
+    bool is_extended = is_stopping && extended_s > a->r.extended_s;
+    if ((!is_saved && !is_extended) || !is_in_use(d, a))
+        return;
+    struct id tenant = a->workload->project->tenant->r.id;
+    struct allocation_noted *noted = &decide_add(d, EV_ALLOCATION_NOTED, tenant)->allocation_noted;
+    *noted =
+        (struct allocation_noted){ a->r.id, a->r.checkpointed, a->r.checkpoints, a->r.extended_s };
+    if (is_saved) {
+        int64_t most_ms = (d->now.ns - a->r.granted.ns) / NS_PER_MS;
+        int64_t age_ms = MIN_OF(MAX_OF(seen->checkpoint_age_ms, INT64_C(0)), most_ms);
+        noted->checkpointed.ns = d->now.ns - age_ms * NS_PER_MS;
+        noted->checkpoints = seen->checkpoints;
+    }
+    if (is_extended)
+        noted->extended_s = extended_s;
+}
+
 static enum err observed_check(const struct observed_list *list, struct error *e)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -133,10 +176,12 @@ enum err decide_node_observed(struct decision *d, struct error *e)
     bool is_present = report->epoch == d->state->epoch && report->generation == node->r.generation;
     for (struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node) {
         const struct observed *of_it = id_map_get(&seen, a->r.id);
-        if (of_it != NULL && of_it->attempt == a->r.attempt)
+        if (of_it != NULL && of_it->attempt == a->r.attempt) {
             react(d, a, of_it);
-        else if (of_it == NULL && is_present)
+            note(d, a, of_it);
+        } else if (of_it == NULL && is_present) {
             missing(d, a);
+        }
     }
     id_map_done(&seen);
     lifecycle_settle(d);

@@ -113,6 +113,9 @@ struct observed {
     enum cause
         cause; /* why the node stopped it by itself: time_limit, out_of_memory, ... or none */
     struct str detail;
+    int64_t checkpoints;       /* how often its workload said that it has saved its work */
+    int64_t checkpoint_age_ms; /* how long ago the last time was */
+    int64_t extended_s;        /* given beyond its grace, because its workload asked */
 };
 
 struct observed_list {

@@ -28,6 +28,7 @@ static const char *const names[EV_TYPE_COUNT] = {
     [EV_GANG_CHANGED] = "gang_changed",
     [EV_ALLOCATION_GRANTED] = "allocation_granted",
     [EV_ALLOCATION_CHANGED] = "allocation_changed",
+    [EV_ALLOCATION_NOTED] = "allocation_noted",
     [EV_VOLUME_SET] = "volume_set",
     [EV_VOLUME_REMOVED] = "volume_removed",
     [EV_IMAGE_SET] = "image_set",

@@ -37,6 +37,7 @@ enum event_type {
     EV_GANG_CHANGED = 54,       /* which members an attempt goes on without: after-image */
     EV_ALLOCATION_GRANTED = 60,
     EV_ALLOCATION_CHANGED = 61,
+    EV_ALLOCATION_NOTED = 62, /* its workload saved its work, or asked for more time to end */
     EV_VOLUME_SET = 70,
     EV_VOLUME_REMOVED = 71,
     EV_IMAGE_SET = 72,
@@ -114,6 +115,13 @@ struct allocation_changed {
     struct segment segment;
 };
 
+struct allocation_noted {
+    struct id allocation;
+    struct mono checkpointed;
+    int64_t checkpoints;
+    int64_t extended_s;
+};
+
 struct upload_stored {
     struct id tenant;
     struct digest digest;
@@ -148,6 +156,7 @@ struct event {
         struct gang_record gang_changed;
         struct allocation_record allocation_granted;
         struct allocation_changed allocation_changed;
+        struct allocation_noted allocation_noted;
         struct volume_record volume_set;
         struct image_record image_set;
         struct credential_record credential_set;

@@ -66,6 +66,7 @@ static const struct step {
     [EV_GANG_CHANGED] = { evolve_gang_changed, true },
     [EV_ALLOCATION_GRANTED] = { evolve_allocation_granted, true },
     [EV_ALLOCATION_CHANGED] = { evolve_allocation_changed, false },
+    [EV_ALLOCATION_NOTED] = { evolve_allocation_noted, false },
     [EV_VOLUME_SET] = { evolve_volume_set, true },
     [EV_VOLUME_REMOVED] = { evolve_volume_removed, false },
     [EV_IMAGE_SET] = { evolve_image_set, true },

@@ -37,7 +37,8 @@ evolve_fn evolve_reservation_set, evolve_reservation_removed; /* evolve_reservat
 
 evolve_fn evolve_change_set, evolve_change_removed; /* evolve_change.c */
 
-evolve_fn evolve_allocation_granted, evolve_allocation_changed; /* evolve_allocation.c */
+/* evolve_allocation.c */
+evolve_fn evolve_allocation_granted, evolve_allocation_changed, evolve_allocation_noted;
 
 /* past.c: decayed use and capacity. */
 enum moment { BEFORE, AFTER };

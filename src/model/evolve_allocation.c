@@ -200,3 +200,14 @@ void evolve_allocation_changed(struct state *state, const struct event *event, e
     if (given->state == AL_ENDED)
         allocation_remove(state, allocation);
 }
+
+void evolve_allocation_noted(struct state *state, const struct event *event, enum history from)
+{
+    const struct allocation_noted *given = &event->allocation_noted;
+    struct allocation *allocation = state_allocation(state, given->allocation);
+    (void)from;
+    assert(allocation != NULL);
+    allocation->r.checkpointed = given->checkpointed;
+    allocation->r.checkpoints = given->checkpoints;
+    allocation->r.extended_s = given->extended_s;
+}

@@ -529,9 +529,20 @@ struct allocation_record {
     struct mono gone; /* process confirmed gone */
     struct wall started_wall;
     struct exit_status exit;
-    bool is_borrowed; /* above quota when it was granted; recomputed by the scheduler */
+    bool is_borrowed;         /* above quota when it was granted; recomputed by the scheduler */
+    struct mono checkpointed; /* what its workload had saved by then is not lost; 0: never */
+    int64_t checkpoints;      /* how often it had, as the node counts */
+    int64_t extended_s;       /* what it was given beyond grace_s, because it asked */
     uint64_t created_sequence;
 };
+
+/* What a workload may have to end in, with all that it asks for. */
+enum { GRACE_EXTENDED_MAX_S = 900 };
+
+static inline int64_t grace_of(const struct allocation_record *r)
+{
+    return r->grace_s + r->extended_s;
+}
 
 /* One uninterrupted use of one allocation: the only thing billed for compute. */
 struct segment {

@@ -222,6 +222,15 @@ void allocation_change(struct sched *sched, const struct allocation_changed *cha
         capacity_gained(sched, node);
 }
 
+void allocation_note(struct sched *sched, struct id id)
+{
+    struct sallocation *a = id_map_get(&sched->allocations, id);
+    if (a->state != AL_STOPPING)
+        return; /* what is lost with running work is looked up when it matters */
+    due_allocation(sched, a);
+    promise_spoil_on(sched, a->node);
+}
+
 void allocation_untie(struct sched *sched, struct swork *work)
 {
     for (struct sallocation *a = work->first; a != NULL; a = a->next_of_work)

@@ -25,7 +25,7 @@ enum {
 struct set {
     struct swork *works[NODE_WORKS_MAX];
     size_t count;
-    int64_t lost; /* thousandths of a device times milliseconds */
+    int64_t lost; /* work_lost() */
 };
 
 struct consolidation {
@@ -54,15 +54,6 @@ static bool is_movable(struct attempt *attempt, const struct swork *work)
     const struct workload_record *r = &work->workload->r;
     return work->is_active && !work->is_leaving && r->state == WL_RUNNING &&
            r->restart != RESTART_NEVER && r->volumes.count == 0 && !is_protected(attempt, work);
-}
-
-static int64_t lost_of(const struct attempt *attempt, const struct swork *work)
-{
-    int64_t ran_ms = (attempt->now.ns - work_began(work).ns) / NS_PER_MS;
-    int64_t charge = 0;
-    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work)
-        charge += allocation_stays(a) ? a->charge_milli : 0;
-    return ran_ms * charge;
 }
 
 static bool has(const struct set *set, const struct swork *work)
@@ -105,7 +96,7 @@ static void collect(struct attempt *attempt, const struct snode *node, struct se
     *out = (struct set){ .count = 0 };
     for (const struct sallocation *a = node->allocations; a != NULL; a = a->next_on_node) {
         if (allocation_stays(a) && !has(out, a->work) && is_movable(attempt, a->work))
-            insert(out, lost, a->work, lost_of(attempt, a->work));
+            insert(out, lost, a->work, work_lost(a->work, NULL, attempt->now));
     }
 }
 

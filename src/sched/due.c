@@ -31,7 +31,7 @@ static struct mono allocation_deadline(const struct sched *sched, const struct s
         at = mono_add_s(a->allocation->r.granted, settings->start_timeout_s);
     else if (a->state == AL_STOPPING)
         at = mono_add_s(a->allocation->r.stopping,
-                        a->allocation->r.grace_s + settings->kill_confirm_s);
+                        grace_of(&a->allocation->r) + settings->kill_confirm_s);
     else if (a->state == AL_CLEANING)
         at = mono_add_s(a->allocation->r.gone, settings->kill_confirm_s);
     struct mono reported = mono_add_s(a->node->seen_at, settings->lost_after_s);

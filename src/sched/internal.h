@@ -483,6 +483,8 @@ int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_
 
 /* allocation.c */
 void allocation_add(struct sched *sched, struct allocation *allocation);
+/* Its workload has saved its work, or has more time to end. */
+void allocation_note(struct sched *sched, struct id id);
 void allocation_change(struct sched *sched, const struct allocation_changed *change);
 /* What it holds counts as anybody's from now on. */
 void allocation_untie(struct sched *sched, struct swork *work);
@@ -666,6 +668,10 @@ bool reclaim_would_fit(const struct attempt *attempt); /* once what is being sto
 bool reclaim_could(struct attempt *attempt);
 /* Since when it counts as running: of a gang the last member, of an elastic one the first. */
 struct mono work_began(const struct swork *work);
+/* What evicting it loses: of each member the time since it began or, if that was later, since the
+ * workload last saved its work, in thousandths of a device times milliseconds. `member`: of that
+ * one alone; NULL: of all. */
+int64_t work_lost(const struct swork *work, const struct sallocation *member, struct mono now);
 /* Is it inside a guarantee, at any level? */
 bool reclaim_is_entitled(const struct attempt *attempt);
 /* Whether it may evict anything at all, whoever that is: costs little, and false is certain. */

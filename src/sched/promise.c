@@ -127,7 +127,7 @@ static void add_stopping(struct outlook *outlook)
         const struct sallocation *a = n->item;
         const struct allocation_record *r = &a->allocation->r;
         struct mono declared = promise_end_of(attempt->sched, a->allocation->workload, r->granted);
-        struct mono at = a->state == AL_STOPPING ? mono_add_s(r->stopping, r->grace_s) : r->gone;
+        struct mono at = a->state == AL_STOPPING ? mono_add_s(r->stopping, grace_of(r)) : r->gone;
         at = mono_before(declared, at) ? declared : at;
         add_extra(outlook,
                   (struct moment){ .at_ns = at.ns, .kind = MOMENT_STOPPED, .allocation = a });

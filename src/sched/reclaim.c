@@ -168,6 +168,31 @@ struct mono work_began(const struct swork *work)
     return since;
 }
 
+/* One member saves for all: which one does is a matter of its program. */
+static struct mono work_saved(const struct swork *work)
+{
+    struct mono saved = { 0 };
+    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
+        const struct allocation_record *r = &a->allocation->r;
+        if (r->attempt == work->workload->r.attempt && mono_before(saved, r->checkpointed))
+            saved = r->checkpointed;
+    }
+    return saved;
+}
+
+int64_t work_lost(const struct swork *work, const struct sallocation *member, struct mono now)
+{
+    struct mono saved = work_saved(work);
+    int64_t lost = 0;
+    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
+        struct mono since = allocation_began(a);
+        since = mono_before(since, saved) ? saved : since;
+        if (allocation_stays(a) && (member == NULL || member == a))
+            lost += (now.ns - since.ns) / NS_PER_MS * a->charge_milli;
+    }
+    return lost;
+}
+
 /* `common` NULL: within one project. */
 static bool is_protected(struct attempt *attempt, const struct victim *victim,
                          const struct sproject *common)
@@ -293,7 +318,7 @@ struct candidate {
     struct victim who;
     int64_t priority;
     bool is_over_share;
-    int64_t lost; /* thousandths of a device times nanoseconds, scaled down */
+    int64_t lost; /* work_lost() */
     uint64_t submitted_sequence;
     int64_t rank; /* of a member alone; -1: of all of it, which comes after its members */
 };
@@ -307,16 +332,12 @@ static struct candidate candidate_of(const struct attempt *attempt, struct victi
 {
     const struct swork *work = who.work;
     const struct suse *use = &work->project->uses[work->active_class];
-    struct candidate out = { .who = who,
-                             .priority = work->workload->r.priority,
-                             .is_over_share = use->charged > use->fair,
-                             .submitted_sequence = work->workload->r.submitted_sequence,
-                             .rank = who.member != NULL ? who.member->allocation->r.rank : -1 };
-    for (const struct sallocation *a = work->first; a != NULL; a = a->next_of_work) {
-        if (allocation_stays(a) && (who.member == NULL || who.member == a))
-            out.lost += (attempt->now.ns - allocation_began(a).ns) / NS_PER_MS * a->charge_milli;
-    }
-    return out;
+    return (struct candidate){ .who = who,
+                               .priority = work->workload->r.priority,
+                               .is_over_share = use->charged > use->fair,
+                               .lost = work_lost(work, who.member, attempt->now),
+                               .submitted_sequence = work->workload->r.submitted_sequence,
+                               .rank = who.member != NULL ? who.member->allocation->r.rank : -1 };
 }
 
 static int compare_candidates(const void *left, const void *right)

@@ -190,6 +190,11 @@ static void note_allocation(struct sched *sched, const struct event *event)
     allocation_change(sched, &event->allocation_changed);
 }
 
+static void note_said(struct sched *sched, const struct event *event)
+{
+    allocation_note(sched, event->allocation_noted.allocation);
+}
+
 static void note_volume(struct sched *sched, const struct event *event)
 {
     (void)event;
@@ -232,6 +237,7 @@ static note_fn *const notes[EV_TYPE_COUNT] = {
     [EV_WORKLOAD_UNTIED] = note_untied,
     [EV_ALLOCATION_GRANTED] = note_granted,
     [EV_ALLOCATION_CHANGED] = note_allocation,
+    [EV_ALLOCATION_NOTED] = note_said,
     [EV_VOLUME_SET] = note_volume,
     [EV_VOLUME_REMOVED] = note_volume,
     [EV_RESERVATION_SET] = note_reservation,

@@ -91,7 +91,7 @@ void agents_keep_contact(struct world *world)
         agents_heartbeat(world);
 }
 
-static struct observed observe(const struct process *process)
+static struct observed observe(const struct world *world, const struct process *process)
 {
     return (struct observed){
         .allocation = process->allocation,
@@ -100,6 +100,8 @@ static struct observed observe(const struct process *process)
                  : process->is_stopping ? OBSERVED_STOPPING
                                         : OBSERVED_RUNNING,
         .exit = process->exit,
+        .checkpoints = process->checkpoints,
+        .checkpoint_age_ms = (world->now.ns - process->checkpointed.ns) / NS_PER_MS,
     };
 }
 
@@ -115,11 +117,40 @@ static void report(struct world *world, struct agent *agent)
     observed->observed.items =
         arena_new(engine_arena(world->engine), agent->processes.count, sizeof(struct observed));
     for (size_t i = 0; i < agent->processes.count; i++)
-        observed->observed.items[i] = observe(&agent->processes.items[i]);
+        observed->observed.items[i] = observe(world, &agent->processes.items[i]);
     agent->is_report_due = false;
     if (engine_command(world->engine, &command, &world->problem) == ERR_OK)
         world->problem.code = ERR_OK;
 }
+
+/* ---- alarms -------------------------------------------------------------------------------- */
+
+static bool alarm_before(const struct alarm *a, const struct alarm *b)
+{
+    return a->at_ns < b->at_ns;
+}
+
+static void alarm_swap(struct alarm *a, struct alarm *b)
+{
+    struct alarm kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void alarm_set(struct world *world, struct agent *agent, struct id allocation,
+                      struct mono at)
+{
+    if (at.ns == INT64_MAX)
+        return;
+    const struct alarm alarm = { at.ns, (size_t)(agent - world->agents), allocation };
+    vec_push(&world->alarms, alarm);
+    struct alarm *heap = world->alarms.items;
+    for (size_t i = world->alarms.count - 1; i > 0 && alarm_before(&heap[i], &heap[(i - 1) / 2]);
+         i = (i - 1) / 2)
+        alarm_swap(&heap[i], &heap[(i - 1) / 2]);
+}
+
+/* ---- what ends, and what is saved ---------------------------------------------------------- */
 
 static bool is_past(const struct world *world, struct mono at)
 {
@@ -149,6 +180,23 @@ static void save_checkpoint(const struct world *world, const struct process *pro
     process->job->done_ns += ran_ns - ran_ns % every_ns;
 }
 
+/* While it runs it tells its node so, as a real one does. */
+static void note_checkpoint(struct world *world, struct agent *agent, struct process *process)
+{
+    int64_t every_ns = process->job->spec->checkpoint_s;
+    if (every_ns == UNSET || every_ns <= 0 || process->has_exited)
+        return;
+    every_ns *= NS_PER_S;
+    int64_t count = (world->now.ns - process->began.ns) / every_ns;
+    struct mono next = { process->began.ns + (count + 1) * every_ns };
+    if (count == process->checkpoints)
+        return;
+    process->checkpoints = count;
+    process->checkpointed = (struct mono){ next.ns - every_ns };
+    agent->is_report_due = true;
+    alarm_set(world, agent, process->allocation, next);
+}
+
 static void agent_end_work(struct world *world, struct agent *agent)
 {
     static const struct exit_status good = { .is_known = true };
@@ -164,37 +212,13 @@ static void agent_end_work(struct world *world, struct agent *agent)
             save_checkpoint(world, process);
             process_exit(world, agent, process, killed);
         }
+        note_checkpoint(world, agent, process);
     }
     if (agent->is_report_due && is_reachable(agent))
         report(world, agent);
 }
 
-/* ---- alarms -------------------------------------------------------------------------------- */
-
-static bool alarm_before(const struct alarm *a, const struct alarm *b)
-{
-    return a->at_ns < b->at_ns;
-}
-
-static void alarm_swap(struct alarm *a, struct alarm *b)
-{
-    struct alarm kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-static void alarm_set(struct world *world, struct agent *agent, struct id allocation,
-                      struct mono at)
-{
-    if (at.ns == INT64_MAX)
-        return;
-    const struct alarm alarm = { at.ns, (size_t)(agent - world->agents), allocation };
-    vec_push(&world->alarms, alarm);
-    struct alarm *heap = world->alarms.items;
-    for (size_t i = world->alarms.count - 1; i > 0 && alarm_before(&heap[i], &heap[(i - 1) / 2]);
-         i = (i - 1) / 2)
-        alarm_swap(&heap[i], &heap[(i - 1) / 2]);
-}
+/* ---- alarms that are over ------------------------------------------------------------------ */
 
 static void alarm_drop_first(struct world *world)
 {
@@ -285,6 +309,8 @@ static void process_start(struct world *world, struct agent *agent, const struct
         process.ends_at = fails_at;
     vec_push(&agent->processes, process);
     alarm_set(world, agent, process.allocation, process.ends_at);
+    if (job->spec->checkpoint_s > 0) /* UNSET is below */
+        alarm_set(world, agent, process.allocation, later(world->now, job->spec->checkpoint_s));
     agent_report_later(world, agent);
 }
 

@@ -33,6 +33,8 @@ struct process {
     struct mono dies_at; /* while stopping; INT64_MAX: never */
     bool has_exited;
     struct exit_status exit;
+    int64_t checkpoints;
+    struct mono checkpointed;
 };
 
 struct agent {

@@ -151,6 +151,8 @@ static struct audit_entry audit_entry_of(const struct store_event *event)
         entry.project = ev->allocation_granted.project;
     } else if (ev->type == EV_ALLOCATION_CHANGED) {
         entry.allocation = ev->allocation_changed.allocation;
+    } else if (ev->type == EV_ALLOCATION_NOTED) {
+        entry.allocation = ev->allocation_noted.allocation;
     }
     return entry;
 }

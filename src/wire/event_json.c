@@ -48,6 +48,8 @@ static const struct event_form forms[EV_TYPE_COUNT] = {
         FORM(allocation_record_schema, ID_ALLOCATION, allocation_granted.id),
     [EV_ALLOCATION_CHANGED] =
         FORM(allocation_changed_schema, ID_ALLOCATION, allocation_changed.allocation),
+    [EV_ALLOCATION_NOTED] =
+        FORM(allocation_noted_schema, ID_ALLOCATION, allocation_noted.allocation),
     [EV_VOLUME_SET] = FORM(volume_record_schema, ID_VOLUME, volume_set.id),
     [EV_VOLUME_REMOVED] = FORM(removed_volume_schema, ID_VOLUME, removed.id),
     [EV_IMAGE_SET] = FORM(image_record_schema, ID_IMAGE, image_set.id),

@@ -180,6 +180,9 @@ static const struct field one_observed_fields[] = {
     { F(STRUCT, exit), .schema = &exit_schema },
     { F(ENUM, cause), .names = &cause_names },
     { F(STR, detail), .max = TEXT_MAX },
+    { F(I64, checkpoints), .min = 0, .max = INT64_MAX },
+    { F(I64, checkpoint_age_ms), .min = 0, .max = INT64_MAX },
+    { F(I64, extended_s), .min = 0, .max = INT32_MAX },
 };
 static const struct schema one_observed_schema =
     SCHEMA("ObservedAllocation", one_observed_fields, "an allocation as its node sees it");

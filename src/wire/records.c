@@ -515,6 +515,9 @@ static const struct field allocation_record_fields[] = {
     { F(WALL, started_wall) },
     { F(STRUCT, exit), .schema = &exit_status_schema },
     { F(BOOL, is_borrowed) },
+    { F(MONO, checkpointed), .flags = FIELD_STORED },
+    { F(I64, checkpoints) },
+    { F(I64, extended_s), .doc = "beyond grace_s, because it asked" },
     { F(U64, created_sequence), .flags = FIELD_STORED },
 };
 const struct schema allocation_record_schema =
@@ -637,6 +640,17 @@ const struct schema allocation_changed_schema =
     SCHEMA("AllocationChanged", allocation_changed_fields, "one step of an allocation");
 #undef OF
 
+#define OF struct allocation_noted
+static const struct field allocation_noted_fields[] = {
+    { F(ID, allocation), .id_kind = ID_ALLOCATION },
+    { F(MONO, checkpointed), .flags = FIELD_STORED },
+    { F(I64, checkpoints), .doc = "how often it has saved its work in this attempt" },
+    { F(I64, extended_s), .doc = "beyond its grace, because it asked" },
+};
+const struct schema allocation_noted_schema =
+    SCHEMA("AllocationNoted", allocation_noted_fields, "what a workload answered to its node");
+#undef OF
+
 #define OF struct upload_stored
 static const struct field upload_stored_fields[] = {
     { F(ID, tenant), .id_kind = ID_TENANT },
@@ -697,6 +711,7 @@ const struct schema *const record_schemas[] = {
     &gap_schema,
     &gang_record_schema,
     &allocation_changed_schema,
+    &allocation_noted_schema,
     &upload_stored_schema,
 };
 const size_t record_schema_count = COUNT_OF(record_schemas);

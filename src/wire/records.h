@@ -17,7 +17,8 @@ extern const struct schema controller_started_schema, removed_class_schema, remo
     removed_change_schema, reservation_record_schema, removed_untied_schema,
     removed_reservation_schema, removed_workload_schema, removed_volume_schema,
     removed_image_schema, removed_credential_schema, node_contact_schema, node_holds_schema,
-    device_changed_schema, workload_changed_schema, allocation_changed_schema, upload_stored_schema;
+    device_changed_schema, workload_changed_schema, allocation_changed_schema,
+    allocation_noted_schema, upload_stored_schema;
 
 /* Every table above: tests walk them. */
 extern const struct schema *const record_schemas[];

@@ -313,9 +313,10 @@ static void dump_workload(struct buf *out, const struct workload_record *r)
 static void dump_allocation(struct buf *out, const struct allocation_record *r)
 {
     int64_t numbers[] = {
-        r->attempt,    r->rank,        r->class_number, r->charge_milli,    r->cpu_milli,
-        r->memory_mib, r->state,       r->stop_cause,   r->grace_s,         r->granted.ns,
-        r->started.ns, r->stopping.ns, r->gone.ns,      r->started_wall.ns, r->is_borrowed
+        r->attempt,         r->rank,        r->class_number, r->charge_milli,    r->cpu_milli,
+        r->memory_mib,      r->state,       r->stop_cause,   r->grace_s,         r->granted.ns,
+        r->started.ns,      r->stopping.ns, r->gone.ns,      r->started_wall.ns, r->is_borrowed,
+        r->checkpointed.ns, r->checkpoints, r->extended_s
     };
     struct id ids[] = { r->id, r->workload, r->project, r->node, r->evictor };
     for (size_t i = 0; i < COUNT_OF(ids); i++)

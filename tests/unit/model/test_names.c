@@ -108,7 +108,7 @@ static void test_events(void **state)
         CHECK(name, is_word(name));
         CHECK(name, event_parse_name(str_of(name), &type) && type == i);
     }
-    CHECK("every type is named", named == 35);
+    CHECK("every type is named", named == 36);
     CHECK("none is no type", event_name(EV_NONE) == NULL);
     CHECK("beyond is no type", event_name(EV_TYPE_COUNT) == NULL);
     enum event_type type = EV_POOL_SET;
@@ -141,7 +141,7 @@ static void test_event_numbers(void **state)
         { "upload_stored", 76 },      { "workload_untied", 53 },
         { "reservation_set", 80 },    { "reservation_removed", 81 },
         { "gang_changed", 54 },       { "change_set", 90 },
-        { "change_removed", 91 },
+        { "change_removed", 91 },     { "allocation_noted", 62 },
     };
     FOR_EACH_CASE (c, stored) {
         enum event_type type = EV_NONE;

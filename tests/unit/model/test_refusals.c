@@ -243,6 +243,7 @@ ABSENT(no_workload, EV_WORKLOAD_CHANGED)
 ABSENT(no_memory_of_it, EV_WORKLOAD_FORGOTTEN)
 ABSENT(no_gang, EV_GANG_CHANGED)
 ABSENT(no_allocation, EV_ALLOCATION_CHANGED)
+ABSENT(nobody_who_says_it, EV_ALLOCATION_NOTED)
 
 static void test_asserted(void **state)
 {
@@ -296,6 +297,7 @@ static void test_asserted(void **state)
         { "forgetting work that is not there", no_memory_of_it },
         { "gaps of work that is not there", no_gang },
         { "a change of an allocation that is not there", no_allocation },
+        { "a word of an allocation that is not there", nobody_who_says_it },
     };
     FOR_EACH_CASE (c, cases)
         CHECK(c->name, is_aborted(c->act));

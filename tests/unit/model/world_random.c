@@ -455,6 +455,22 @@ static void step_allocation(struct world *world)
         world_allocation(world, allocation->r.id, to);
 }
 
+/* What its workload says. */
+static void step_note(struct world *world)
+{
+    const struct node *node = any_node(world);
+    const struct allocation *allocation = NULL;
+    if (node != NULL)
+        PICK(world, allocation, node->first_allocation, at_->next_on_node);
+    if (allocation == NULL)
+        return;
+    const struct allocation_noted noted = { .allocation = allocation->r.id,
+                                            .checkpointed = world->state->now,
+                                            .checkpoints = allocation->r.checkpoints + 1,
+                                            .extended_s = (int64_t)below(world, 900) };
+    world_apply(world, (struct event){ .type = EV_ALLOCATION_NOTED, .allocation_noted = noted });
+}
+
 /* Some of its members are missing, or none any more. */
 static void step_gang(struct world *world)
 {
@@ -484,7 +500,7 @@ void world_step(struct world *world)
         { step_project, 6 },     { step_token, 2 },  { step_volume, 2 },    { step_image, 2 },
         { step_credential, 2 },  { step_upload, 2 }, { step_node, 8 },      { step_submit, 12 },
         { step_reservation, 4 }, { step_change, 4 }, { step_workload, 30 }, { step_grant, 15 },
-        { step_allocation, 30 }, { step_gang, 8 },
+        { step_allocation, 30 }, { step_gang, 8 },   { step_note, 8 },
     };
     size_t total = 0;
     for (size_t i = 0; i < COUNT_OF(steps); i++)

@@ -331,6 +331,7 @@ static const struct happened {
     { EV_WORKLOAD_CHANGED, start_work },
     { EV_WORKLOAD_UNTIED, tie_work },
     { EV_GANG_CHANGED, go_on },
+    { EV_ALLOCATION_NOTED, NULL },
     { EV_ALLOCATION_CHANGED, NULL },
     { EV_WORKLOAD_FORGOTTEN, end_work },
     { EV_RESERVATION_REMOVED, end_reservation },
