@@ -75,6 +75,7 @@ struct attempt {
     char name[ATTEMPT_NAME_MAX];
     enum rec_state state;
     struct attempt_status status;
+    struct attempt_said said;
     uint32_t stop_grace_s;
     struct watch shim;    /* pidfd of the shim, or of what cleans up after it */
     bool is_lost;         /* the shim was killed: cleaning up, then it counts as ended */
@@ -277,6 +278,8 @@ const struct payload_entry *desired_payload(const struct agentd *agentd,
 void desired_keep_payload(struct agentd *agentd, struct str bytes);
 /* What is beside the grant of that attempt; NULL: the newest set has none. */
 struct wanted *desired_wanted(const struct agentd *agentd, struct id allocation, uint32_t attempt);
+/* Why it is to stop, as the newest set says it: a number of model/cause.h; 0: it does not. */
+unsigned desired_stop_cause(const struct agentd *agentd, const struct grant *grant);
 /* It will never start: the controller hears why and decides what is next. */
 void desired_refuse(struct agentd *agentd, struct wanted *wanted, const char *why);
 /* Something is short: it is tried again, later each time. The controller hears what it

@@ -13,12 +13,13 @@
 
 #include "agent/agentd.h"
 #include "agent/logspool.h"
+#include "model/cause.h"
 #include "os/fd.h"
 #include "os/log.h"
 #include "os/process.h"
 
 enum {
-    SHIM_FD_COUNT = 5, /* see shim.h */
+    SHIM_FD_COUNT = 6, /* see shim.h */
     SIGN_MAX_S = 10,   /* until a shim has signed for its attempt */
     STOP_MAX_S = 10,   /* until it has begun to stop it */
     CLEAN_MAX_S =
@@ -102,6 +103,20 @@ static void note_ended(struct agentd *agentd, struct attempt *attempt, int disk_
     set_state(agentd, attempt, REC_EXITED);
 }
 
+/* Of checkpoints the next full set will do; that it ends later must be known in time. */
+static void refresh_said(struct agentd *agentd, struct attempt *attempt,
+                         const struct attempt_dirs *dirs)
+{
+    struct attempt_said said;
+    if (attempt_read_said(dirs, &said, NULL) != ERR_OK)
+        return; /* it has said nothing, or what it said last is known */
+    if (said.extended_s != attempt->said.extended_s) {
+        attempt->is_changed = true;
+        agentd->is_dirty = true;
+    }
+    attempt->said = said;
+}
+
 /* Takes over what the shim has published. Not OK: nothing yet, or it cannot be read. */
 static enum err refresh(struct agentd *agentd, struct attempt *attempt, struct error *e)
 {
@@ -118,6 +133,7 @@ static enum err refresh(struct agentd *agentd, struct attempt *attempt, struct e
         return rc;
     attempt->status = status;
     attempt->is_begun = true;
+    refresh_said(agentd, attempt, &dirs);
     attempt->has_log = attempt->has_log || faccessat(dirs.disk, "log", F_OK, 0) == 0;
     if (status.state == ATTEMPT_EXITED)
         note_ended(agentd, attempt, dirs.disk);
@@ -172,7 +188,7 @@ static enum err spawn_shim(struct agentd *agentd, struct attempt *attempt, const
     int pidfd = -1;
     if (lock_fd >= 0 && spare_take(agentd, &paths, lock_fd, &pidfd))
         return agentd_watch_child(agentd, &attempt->shim, pidfd, e);
-    const int fds[SHIM_FD_COUNT] = { -1, -1, STDERR_FILENO, lock_fd, agentd->runtime.fd };
+    const int fds[SHIM_FD_COUNT] = { -1, -1, STDERR_FILENO, lock_fd, -1, agentd->runtime.fd };
     const struct process_spec spec = {
         .argv = argv,
         .env = env,
@@ -421,13 +437,32 @@ static void start(struct agentd *agentd, uint32_t index)
         desired_refuse(agentd, wanted, e.text);
 }
 
+/* What the workload is told; without it, it is told by when all the same. */
+static void write_reason(const struct agentd *agentd, const struct attempt *attempt,
+                         const struct attempt_dirs *dirs)
+{
+    struct attempt_reason reason;
+    struct error e = { 0 };
+    unsigned cause = desired_stop_cause(agentd, &attempt->grant);
+    const char *name = cause_name((enum cause)cause);
+    if (cause == CAUSE_NONE || name == NULL)
+        return;
+    memset(&reason, 0, sizeof(reason)); /* the record is written whole, and checked whole */
+    (void)snprintf(reason.cause, sizeof(reason.cause), "%s", name);
+    if (attempt_write_reason(dirs, &reason, &e) != ERR_OK)
+        log_warning("a workload cannot be told why it stops", LOG_STR("attempt", attempt->name),
+                    LOG_ERR(&e));
+}
+
 static void stop(struct agentd *agentd, struct attempt *attempt, enum ipc_end end, uint32_t grace_s)
 {
     AUTO(attempt_dirs) struct attempt_dirs dirs = ATTEMPT_DIRS_NONE;
     struct attempt_stop order = { .end = (uint32_t)end, .grace_s = grace_s };
     struct error e = { 0 };
-    if (!attempt_open(agentd, attempt->name, &dirs) ||
-        attempt_write_stop(&dirs, &order, &e) != ERR_OK) {
+    bool is_open = attempt_open(agentd, attempt->name, &dirs);
+    if (is_open && end == IPC_END_STOPPED)
+        write_reason(agentd, attempt, &dirs);
+    if (!is_open || attempt_write_stop(&dirs, &order, &e) != ERR_OK) {
         log_error("an attempt cannot be told to stop", LOG_STR("attempt", attempt->name),
                   LOG_ERR(&e));
         return; /* still there and unwanted: asked again at the next look */

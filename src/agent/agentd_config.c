@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/agentd.h"
+#include "agent/init.h"
 #include "agent/runtime/cgroup.h"
 #include "agent/runtime/oci_config.h"
 #include "os/fd.h"
@@ -15,7 +16,7 @@
 
 enum {
     DEVICES_MAX = GRANT_DEVICES_MAX * GPU_NODES_MAX + GPU_NODES_MAX,
-    BINDS_OF_OURS = 2, /* the upload, /etc/hosts */
+    BINDS_OF_OURS = 3, /* the upload, what it is told of its end, /etc/hosts */
 };
 
 /* Everything the OCI configuration borrows from, carved from one arena. */
@@ -180,13 +181,13 @@ static enum err draft_volumes(const struct agentd *agentd, const struct grant *g
     return ERR_OK;
 }
 
-/* The root that is used as it is (in tests) is written by nobody: its /etc/hosts must be there. */
-static bool has_hosts_file(const struct agentd *agentd, const struct grant *grant)
+/* The root that is used as it is (in tests) is written by nobody: what we mount must be there. */
+static bool has_place(const struct agentd *agentd, const struct grant *grant, const char *target)
 {
     char path[PATH_MAX];
     if (!grant_digest_is_none(&grant->image))
         return true;
-    return snprintf(path, sizeof(path), "%s/etc/hosts", agentd->options.rootfs) <
+    return snprintf(path, sizeof(path), "%s%s", agentd->options.rootfs, target) <
                (int)sizeof(path) &&
            access(path, F_OK) == 0;
 }
@@ -218,13 +219,17 @@ static enum err draft_make(const struct agentd *agentd, const struct grant *gran
         .device_env = draft->device_env_strs,
         .device_env_count = GPU_ENV_COUNT,
     };
+    if (has_place(agentd, grant, NOTICE_DIR)) /* first: a volume at /run covers it */
+        draft->binds[draft->config.bind_count++] = (struct oci_bind){ .source = ATTEMPT_NOTICE_DIR,
+                                                                      .target = STR(NOTICE_DIR),
+                                                                      .is_read_only = true };
     rc = draft_devices(agentd, grant, draft, e);
     if (rc == ERR_OK)
         rc = draft_volumes(agentd, grant, draft, e);
     if (rc == ERR_OK && !grant_digest_is_none(&grant->upload))
         draft->binds[draft->config.bind_count++] =
             (struct oci_bind){ .source = "upload", .target = draft->payload.upload_path };
-    if (rc == ERR_OK && has_hosts_file(agentd, grant))
+    if (rc == ERR_OK && has_place(agentd, grant, "/etc/hosts"))
         draft->binds[draft->config.bind_count++] =
             (struct oci_bind){ .source = ATTEMPT_OWN_DIR "/" ATTEMPT_HOSTS_NAME,
                                .target = STR("/etc/hosts"),

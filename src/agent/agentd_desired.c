@@ -210,6 +210,12 @@ struct wanted *desired_wanted(const struct agentd *agentd, struct id allocation,
     return NULL;
 }
 
+unsigned desired_stop_cause(const struct agentd *agentd, const struct grant *grant)
+{
+    const struct wanted *wanted = desired_wanted(agentd, grant->allocation, grant->attempt);
+    return wanted != NULL ? agentd->set.grants[wanted - agentd->wanted].stop_cause : 0;
+}
+
 static void note_why(struct agentd *agentd, struct wanted *wanted, const char *why)
 {
     ipc_text_set(wanted->why, why);

@@ -153,6 +153,9 @@ static void fill_attempt(const struct agentd *agentd, const struct attempt *atte
         .is_oom = status->is_oom,
         .started_ns = status->started_ns,
         .ended_ns = status->ended_ns,
+        .checkpointed_ns = attempt->said.checkpointed_ns,
+        .checkpoints = attempt->said.checkpoints,
+        .extended_s = attempt->said.extended_s,
     };
     if (attempt->has_log && attempt_open(agentd, attempt->name, &dirs) &&
         fstatat(dirs.disk, "log", &st, AT_SYMLINK_NOFOLLOW) == 0)

@@ -16,6 +16,8 @@ enum { SPEC_MAGIC = 0x53544142 };   /* "BATS" */
 enum { STATUS_MAGIC = 0x54544142 }; /* "BATT" */
 enum { STOP_MAGIC = 0x50544142 };   /* "BATP" */
 enum { LEASE_MAGIC = 0x4c544142 };  /* "BATL" */
+enum { REASON_MAGIC = 0x52544142 }; /* "BATR" */
+enum { SAID_MAGIC = 0x44544142 };   /* "BATD" */
 
 /* Against torn and rotten files, not against attackers: the directory is root's alone. */
 static const uint8_t check_key[16] = "berth attempt v1";
@@ -256,6 +258,56 @@ enum err attempt_write_stop(const struct attempt_dirs *dirs, struct attempt_stop
         return err_set(e, ERR_NOT_FOUND, "nobody is there to be told");
     return record_write(dirs->run, "stop", &(struct record){ stop, sizeof(*stop), STOP_MAGIC },
                         VOLATILE, e);
+}
+
+/* In memory, where all of it dies with the processes. */
+static enum err read_run(const struct attempt_dirs *dirs, const char *name,
+                         const struct record *record, struct error *e)
+{
+    return dirs->run >= 0 ? record_read(dirs->run, name, record, e)
+                          : err_set(e, ERR_NOT_FOUND, "it never ran since the machine started");
+}
+
+static enum err write_run(const struct attempt_dirs *dirs, const char *name,
+                          const struct record *record, struct error *e)
+{
+    return dirs->run >= 0 ? record_write(dirs->run, name, record, VOLATILE, e)
+                          : err_set(e, ERR_NOT_FOUND, "nobody is there to be told");
+}
+
+enum err attempt_read_reason(const struct attempt_dirs *dirs, struct attempt_reason *out,
+                             struct error *e)
+{
+    struct attempt_reason reason;
+    enum err rc =
+        read_run(dirs, "reason", &(struct record){ &reason, sizeof(reason), REASON_MAGIC }, e);
+    if (rc != ERR_OK)
+        return rc;
+    reason.cause[sizeof(reason.cause) - 1] = '\0';
+    *out = reason;
+    return ERR_OK;
+}
+
+enum err attempt_write_reason(const struct attempt_dirs *dirs, struct attempt_reason *reason,
+                              struct error *e)
+{
+    return write_run(dirs, "reason", &(struct record){ reason, sizeof(*reason), REASON_MAGIC }, e);
+}
+
+enum err attempt_read_said(const struct attempt_dirs *dirs, struct attempt_said *out,
+                           struct error *e)
+{
+    struct attempt_said said;
+    enum err rc = read_run(dirs, "said", &(struct record){ &said, sizeof(said), SAID_MAGIC }, e);
+    if (rc == ERR_OK)
+        *out = said;
+    return rc;
+}
+
+enum err attempt_write_said(const struct attempt_dirs *dirs, struct attempt_said *said,
+                            struct error *e)
+{
+    return write_run(dirs, "said", &(struct record){ said, sizeof(*said), SAID_MAGIC }, e);
 }
 
 enum err attempt_read_lease(const char *path, struct attempt_lease *out, struct error *e)

@@ -13,6 +13,8 @@
  *     status    struct attempt_status while it runs
  *     stop      struct attempt_stop, written by agentd: the work is to end
  *     why       text: nothing was begun, for something was short
+ *     reason    struct attempt_reason, written by agentd before "stop": what the workload is told
+ *     said      struct attempt_said: what the workload says, by the shim
  *   "status.new" and "stop.new" are there from the beginning, so that there is room for the end and
  *   for an order to stop on the fullest disk.
  *
@@ -41,8 +43,9 @@ enum {
  * on a file system of its own, for a workload can read in /proc/mounts where on the
  * machine a bind mount comes from.
  */
-#define ATTEMPT_OWN_DIR   "own"
-#define ATTEMPT_INIT_NAME "berth-init"
+#define ATTEMPT_OWN_DIR    "own"
+#define ATTEMPT_INIT_NAME  "berth-init"
+#define ATTEMPT_NOTICE_DIR ATTEMPT_OWN_DIR "/notice"
 #define ATTEMPT_HOSTS_NAME                                                                         \
     "hosts" /* agentd puts it into the bundle, the shim from there into own/ */
 
@@ -103,6 +106,24 @@ struct attempt_stop {
     uint64_t check;
 };
 
+/* Why, for the workload itself: beside attempt_stop, whose shape older shims know. */
+struct attempt_reason {
+    uint32_t magic;
+    uint32_t version;
+    char cause[32]; /* a word of model/cause.h */
+    uint64_t check;
+};
+
+/* What the workload has said to its shim so far. */
+struct attempt_said {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t checkpoints;
+    uint32_t extended_s;
+    int64_t checkpointed_ns; /* CLOCK_BOOTTIME of the last; 0: never */
+    uint64_t check;
+};
+
 /* The node's fence lease: one file for all attempts. */
 struct attempt_lease {
     uint32_t magic;
@@ -157,6 +178,14 @@ MUST_CHECK enum err attempt_write_status(const struct attempt_dirs *dirs,
 MUST_CHECK enum err attempt_read_stop(const struct attempt_dirs *dirs, struct attempt_stop *out,
                                       struct error *e);
 MUST_CHECK enum err attempt_write_stop(const struct attempt_dirs *dirs, struct attempt_stop *stop,
+                                       struct error *e);
+MUST_CHECK enum err attempt_read_reason(const struct attempt_dirs *dirs, struct attempt_reason *out,
+                                        struct error *e);
+MUST_CHECK enum err attempt_write_reason(const struct attempt_dirs *dirs,
+                                         struct attempt_reason *reason, struct error *e);
+MUST_CHECK enum err attempt_read_said(const struct attempt_dirs *dirs, struct attempt_said *out,
+                                      struct error *e);
+MUST_CHECK enum err attempt_write_said(const struct attempt_dirs *dirs, struct attempt_said *said,
                                        struct error *e);
 MUST_CHECK enum err attempt_read_lease(const char *path, struct attempt_lease *out,
                                        struct error *e);

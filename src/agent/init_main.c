@@ -18,10 +18,12 @@
 #include <stdint.h>
 
 #include "agent/init.h"
+#include "agent/init_notice.h"
 #include "agent/init_start.h"
 
 enum { STATUS_USAGE = 2, STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
 enum { PATH_TEXT_MAX = 4096, CHILD_STACK = 16384, STDERR = 2 };
+enum { SIGNAL_INFO_SIZE = 128 }; /* of a signal as a descriptor tells it; its number comes first */
 
 /* A set of signals as the kernel has it: bit n - 1 is signal n. */
 #define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
@@ -161,11 +163,36 @@ static bool reap(long workload, int *status)
     }
 }
 
+/* The next signal; meanwhile the workload is listened to. Without a descriptor for signals it is
+ * not. Negative: none yet. */
+static long next_signal(int fd, const uint64_t *signals, struct notice *notice)
+{
+    if (fd < 0)
+        return system_call(__NR_rt_sigtimedwait, (long)signals, 0, 0, sizeof(*signals));
+    struct notice_poll polls[1 + NOTICE_POLLS] = { { fd, 1, 0 } };
+    notice_wait_for(notice, polls + 1);
+    if (system_call(__NR_ppoll, (long)polls, 1 + NOTICE_POLLS, 0, 0) <= 0)
+        return -1;
+    if (polls[0].seen == 0) {
+        notice_serve(notice, polls + 1);
+        return -1;
+    }
+    _Alignas(8) char info[SIGNAL_INFO_SIZE]; /* signals go first, whoever else wants something */
+    uint32_t number = 0;
+    if (system_call(__NR_read, fd, (long)info, sizeof(info), 0) != (long)sizeof(info))
+        return -1;
+    (void)memcpy(&number, info, sizeof(number));
+    return number;
+}
+
 static int serve(long workload, uint64_t signals)
 {
     int status = 0;
+    struct notice notice;
+    notice_begin(&notice);
+    long fd = system_call(__NR_signalfd4, -1, (long)&signals, sizeof(signals), O_CLOEXEC);
     for (;;) {
-        long number = system_call(__NR_rt_sigtimedwait, (long)&signals, 0, 0, sizeof(signals));
+        long number = next_signal((int)fd, &signals, &notice);
         if (number == SIGCHLD && reap(workload, &status))
             break;
         if (number > 0 && number != SIGCHLD) /* it may have ended: then SIGCHLD is next */
@@ -191,6 +218,7 @@ int init_main(long argc, char **argv, char **environment)
     (void)system_call(__NR_rt_sigprocmask, SIG_BLOCK, (long)&signals, (long)&launch.mask,
                       sizeof(signals));
     (void)system_call(__NR_fcntl, INIT_REPORT_FD, F_SETFD, FD_CLOEXEC, 0);
+    (void)system_call(__NR_fcntl, INIT_NOTICE_FD, F_SETFD, FD_CLOEXEC, 0);
 
     long workload = spawn(&launch);
     if (workload < 0) {

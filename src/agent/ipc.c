@@ -150,6 +150,8 @@ static enum err check_observed_entry(const struct ipc_observed_entry *n, struct 
     FIELD(n->signal >= 0 && n->signal <= 64, "signal");
     FIELD(n->is_oom <= 1, "is_oom");
     FIELD(n->started_ns >= 0 && n->ended_ns >= 0, "started_ns");
+    FIELD(n->checkpointed_ns >= 0, "checkpointed_ns");
+    FIELD(n->extended_s <= GRANT_GRACE_MAX_S, "extended_s");
     FIELD_TEXT(n->reason);
     return ERR_OK;
 }

@@ -73,7 +73,7 @@
 enum { IMAGE_TIMEOUT_DEFAULT_S = 3600 };
 
 enum {
-    IPC_VERSION = 2,
+    IPC_VERSION = 3,
     IPC_CHUNK_MAX = 32 * 1024,
     IPC_TEXT_MAX = 160,
     IPC_PATH_MAX = 256,
@@ -278,6 +278,10 @@ struct ipc_observed_entry {
     int64_t started_ns; /* CLOCK_BOOTTIME of this boot; 0: never */
     int64_t ended_ns;
     uint64_t log_bytes; /* of the spool so far */
+    /* What the workload has said (attempt_said); 0: nothing. */
+    int64_t checkpointed_ns;
+    uint32_t checkpoints;
+    uint32_t extended_s;
     char reason[IPC_TEXT_MAX];
 };
 

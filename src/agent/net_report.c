@@ -6,6 +6,7 @@
 
 #include "agent/gpu/gpu.h"
 #include "agent/network.h"
+#include "os/clock.h"
 
 enum { REPORT_MS = 2 };
 
@@ -65,7 +66,13 @@ static void observed_fill(struct observed *out, const struct ipc_observed_entry 
                   .is_oom = entry->is_oom != 0 },
         .cause = cause_of(entry),
         .detail = str_of(entry->reason),
+        .checkpoints = entry->checkpoints,
+        .extended_s = entry->extended_s,
     };
+    /* Ages travel, for no two machines' clocks agree. */
+    if (entry->checkpoints > 0)
+        out->checkpoint_age_ms =
+            MAX_OF((clock_boottime().ns - entry->checkpointed_ns) / NS_PER_MS, INT64_C(0));
 }
 
 void net_report_send(void *arg)

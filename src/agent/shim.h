@@ -2,7 +2,7 @@
  * shim.h - berth-shim: the one process that stays with a workload member, whatever
  * happens to the agent.
  *
- *   berth-shim run DISK RUN         descriptor 3: the attempt's lock; 4: the runtime's program, sealed
+ *   berth-shim run DISK RUN         descriptor 3: the attempt's lock; 5: the runtime's program, sealed
  *                                   (runtime/program.h), or anything else. Starts the work, keeps
  *                                   its log, its deadlines and its exit status, and ends after it.
  *   berth-shim spare ROOM ROOM      descriptor 3: a SOCK_SEQPACKET socket to agentd. Waits for an order

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -15,8 +16,10 @@
 #include "agent/shim_order.h"
 #include "os/fd.h"
 
-enum { HANDED_FD = 3, PROGRAM_FD = 4, USAGE_STATUS = 2 };
-#define PROGRAM_PATH "/proc/self/fd/4"
+/* Beyond what a container is given: it is run from there when that is in place already. */
+enum { HANDED_FD = 3, PROGRAM_FD = 5, USAGE_STATUS = 2 };
+static_assert((int)PROGRAM_FD >= (int)RUNTIME_FD_COUNT, "it would be executed");
+#define PROGRAM_PATH "/proc/self/fd/5"
 
 static enum err shim_enter(const char *disk, const char *run, struct shim_context *out,
                            struct error *e)

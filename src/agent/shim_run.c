@@ -25,6 +25,7 @@
 #include "agent/init.h"
 #include "agent/logspool.h"
 #include "agent/shim.h"
+#include "agent/shim_notice.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
@@ -54,6 +55,9 @@ struct shim {
     struct mono fence_at;
     struct mono kill_at;
     struct mono drain_until;
+    struct shim_notice notice;
+    int last_signal;  /* berth-init says that it ended the workload; 0: it did not say so */
+    uint32_t asked_s; /* of grace, by the stop that was asked with the least */
 };
 
 static const struct mono never = { INT64_MAX };
@@ -98,15 +102,20 @@ static void kill_all(struct shim *shim, struct mono now)
 
 static void begin_stop(struct shim *shim, enum ipc_end why, uint32_t grace_s, struct mono now)
 {
-    struct mono kill_at = mono_add_s(now, grace_s);
-    if (shim->stage == STAGE_RUNNING) {
+    bool is_first = shim->stage == STAGE_RUNNING;
+    if (is_first || (shim->stage == STAGE_TERM && grace_s < shim->asked_s)) {
+        struct mono kill_at = mono_add_s(now, grace_s);
+        if (is_first || mono_before(kill_at, shim->kill_at)) { /* else: more patience as well */
+            shim->kill_at = kill_at;
+            shim_notice_tell(&shim->notice, why, grace_s, now);
+        }
+        shim->asked_s = grace_s;
+    }
+    if (is_first) {
         shim->stage = STAGE_TERM;
-        shim->kill_at = kill_at;
         shim->status.end = (uint32_t)why;
         signal_init(shim, SIGTERM);
         publish(shim, ATTEMPT_STOPPING);
-    } else if (shim->stage == STAGE_TERM && mono_before(kill_at, shim->kill_at)) {
-        shim->kill_at = kill_at; /* asked again, with less patience */
     }
     if (shim->stage == STAGE_TERM && !mono_before(now, shim->kill_at))
         kill_all(shim, now);
@@ -152,13 +161,15 @@ static struct mono earlier(struct mono a, struct mono b)
     return mono_before(a, b) ? a : b;
 }
 
-static void arm(const struct shim *shim)
+static void arm(const struct shim *shim, bool is_deaf)
 {
     struct mono next = shim->kill_at;
     if (shim->init_fd < 0)
         next = shim->drain_until;
     else if (shim->stage == STAGE_RUNNING)
         next = earlier(shim->limit_at, shim->fence_at);
+    if (is_deaf)
+        next = earlier(next, shim->notice.words_until);
     struct itimerspec when = { 0 };
     if (next.ns != never.ns) {
         int64_t ns = MAX_OF(next.ns, INT64_C(1)); /* 0 would mean: no alarm */
@@ -214,18 +225,42 @@ static bool read_report(const struct shim *shim, struct init_report *out, pid_t 
     return true;
 }
 
-/* The first process has ended by itself; what it says of the workload is more than its
- * own status. */
-static void take_last_word(struct shim *shim)
+/* What berth-init says while the work runs; how the workload ended is its last word. */
+static void take_word(struct shim *shim, const struct init_report *report, struct mono now)
+{
+    struct init_report answer;
+    if (report->kind == INIT_KILLED && report->value >= 1 && report->value <= SIGRTMAX)
+        shim->last_signal = report->value;
+    if (report->kind != INIT_CHECKPOINTED && report->kind != INIT_EXTEND)
+        return;
+    bool is_extended = shim_notice_hear(&shim->notice, report, now, &answer);
+    (void)send(shim->report_fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!is_extended)
+        return; /* agentd reads what was said in its own time */
+    shim->kill_at = shim->notice.kill_at;
+    notify(shim);
+}
+
+static void take_words(struct shim *shim, struct mono now)
 {
     struct init_report report;
     pid_t sender = 0;
-    while (read_report(shim, &report, &sender)) {
-        if (report.kind != INIT_KILLED || report.value < 1 || report.value > SIGRTMAX)
-            continue;
-        shim->status.exit_code = -1;
-        shim->status.signal = report.value;
-    }
+    while (shim_notice_listens(&shim->notice, now) && read_report(shim, &report, &sender))
+        take_word(shim, &report, now);
+}
+
+/* The first process has ended by itself; what it says of the workload is more than its
+ * own status. */
+static void take_last_word(struct shim *shim, struct mono now)
+{
+    struct init_report report;
+    pid_t sender = 0;
+    while (read_report(shim, &report, &sender))
+        take_word(shim, &report, now);
+    if (shim->last_signal == 0)
+        return;
+    shim->status.exit_code = -1;
+    shim->status.signal = shim->last_signal;
 }
 
 static void take_exit(struct shim *shim)
@@ -240,7 +275,7 @@ static void take_exit(struct shim *shim)
     shim->status.exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
     shim->status.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
     if (info.si_code == CLD_EXITED)
-        take_last_word(shim);
+        take_last_word(shim, now);
 
     bool is_success = info.si_code == CLD_EXITED && info.si_status == 0;
     shim->status.is_oom =
@@ -283,11 +318,13 @@ static void watch(struct shim *shim)
     for (struct mono now = clock_boottime(); !is_over(shim, now); now = clock_boottime()) {
         if (shim->init_fd >= 0)
             tick(shim, now);
-        arm(shim);
+        bool is_deaf = !shim_notice_listens(&shim->notice, now);
+        bool may_hear = shim->init_fd >= 0 && !is_deaf && shim->context->spec.is_fake == 0;
+        arm(shim, shim->init_fd >= 0 && is_deaf);
         struct pollfd polls[] = {
             { shim->outputs[0], POLLIN, 0 }, { shim->outputs[1], POLLIN, 0 },
             { shim->init_fd, POLLIN, 0 },    { shim->signal_fd, POLLIN, 0 },
-            { shim->timer_fd, POLLIN, 0 },
+            { shim->timer_fd, POLLIN, 0 },   { may_hear ? shim->report_fd : -1, POLLIN, 0 },
         };
         if (poll(polls, COUNT_OF(polls), -1) < 0)
             continue;
@@ -296,6 +333,8 @@ static void watch(struct shim *shim)
                 take_output(shim, i);
         if (polls[3].revents != 0)
             take_signals(shim, clock_boottime());
+        if ((polls[5].revents & POLLIN) != 0)
+            take_words(shim, clock_boottime());
         uint64_t expirations = 0;
         if (polls[4].revents != 0)
             (void)!read(shim->timer_fd, &expirations, sizeof(expirations));
@@ -469,11 +508,13 @@ static enum err start(struct shim *shim, struct error *e)
     if (rc != ERR_OK)
         return rc;
 
-    const int fds[RUNTIME_FD_COUNT] = { -1, out_write, err_write, report_write };
+    const int fds[RUNTIME_FD_COUNT] = { -1, out_write, err_write, report_write,
+                                        shim->notice.listen_fd };
     rc = shim->context->runtime->start(&shim->context->work, fds, &starter, e);
     fd_close(fd_take(&out_write));
     fd_close(fd_take(&err_write));
     fd_close(fd_take(&report_write));
+    fd_close(fd_take(&shim->notice.listen_fd));
     shim_settle_root(shim->context); /* while the runtime works */
     return rc == ERR_OK ? hear_start(shim, &starter, e) : rc;
 }
@@ -497,6 +538,8 @@ static bool live(struct shim *shim, struct error *e)
     enum err rc = open_fds(shim, e);
     if (rc == ERR_OK)
         rc = shim_mount_own(shim->context, e);
+    if (rc == ERR_OK && shim->context->spec.is_fake == 0)
+        rc = shim_notice_open(&shim->notice, e);
     if (rc == ERR_OK)
         rc = shim_mount_root(shim->context, e);
     if (rc != ERR_OK && err_is_shortage(e))
@@ -538,7 +581,9 @@ int shim_run(struct shim_context *context, int lock_fd)
         .init_fd = -1,
         .signal_fd = -1,
         .timer_fd = -1,
+        .notice = SHIM_NOTICE_NONE,
     };
+    shim.notice.context = context;
     memcpy(shim.status.boot_id, context->spec.boot_id, sizeof(shim.status.boot_id));
     struct error e = { 0 };
     /* It ends with agentd until now; from now on it is the attempt's. */

@@ -172,8 +172,11 @@ def contact(key, node, epoch, generation, challenge):
     return body + key.sign(body)
 
 
+IPC_VERSION = 3
+
+
 class Observed:
-    FORMAT = "@4Q3I2iI2qQ160s"
+    FORMAT = "@4Q3I2iI2qQqII160s"
 
     def __init__(self, data):
         f = struct.unpack(self.FORMAT, data)
@@ -181,7 +184,8 @@ class Observed:
         self.attempt, self.state, self.end = f[4:7]
         self.exit_code, self.signal, self.is_oom = f[7:10]
         self.started_ns, self.ended_ns, self.log_bytes = f[10:13]
-        self.reason = f[13].rstrip(b"\0").decode()
+        self.checkpointed_ns, self.checkpoints, self.extended_s = f[13:16]
+        self.reason = f[16].rstrip(b"\0").decode()
 
     def __repr__(self):
         return "state=%d end=%s code=%d signal=%d oom=%d %r" % (
@@ -218,7 +222,7 @@ class Peer:
         self.logs = {}
 
     def send(self, tag, body=b""):
-        self.socket.send(struct.pack("@II", TAGS.index(tag), 2) + body)
+        self.socket.send(struct.pack("@II", TAGS.index(tag), IPC_VERSION) + body)
 
     def send_set(self, signed, payloads=()):
         data = signed + b"".join(struct.pack("<I", len(p)) + p for p in payloads)
@@ -372,6 +376,7 @@ def make_rootfs(path):
     for name in applets.stdout.split():
         if name != "busybox":
             os.symlink("busybox", os.path.join(path, "bin", name))
+    os.makedirs(os.path.join(path, "run/berth"))
     with open(os.path.join(path, "etc/hosts"), "w", encoding="ascii"):
         pass
     os.mknod(os.path.join(path, "data/kmsg"), 0o666 | 0o020000, os.makedev(1, 11))

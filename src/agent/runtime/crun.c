@@ -104,7 +104,7 @@ static enum err crun_start(const struct runtime_work *work, const int fds[RUNTIM
     char pid_file[ATTEMPT_PATH_MAX]; /* a relative one would end up elsewhere */
     (void)snprintf(pid_file, sizeof(pid_file), "%s/" PID_NAME, work->bundle);
     const char *const args[] = { "run",        "--detach", "--preserve-fds",
-                                 "1",          "--bundle", work->bundle,
+                                 "2",          "--bundle", work->bundle,
                                  "--pid-file", pid_file,   work->spec->name,
                                  NULL };
     return spawn(work, args, fds, RUNTIME_FD_COUNT, starter, e);

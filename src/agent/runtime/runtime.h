@@ -22,9 +22,16 @@ struct runtime_work {
     enum cgroup_mode cgroup_mode;
 };
 
-/* Descriptors of a workload's first process: as in a shell, and where berth-init reports
- * (init.h). */
-enum { RUNTIME_STDIN, RUNTIME_STDOUT, RUNTIME_STDERR, RUNTIME_REPORT, RUNTIME_FD_COUNT };
+/* Descriptors of a workload's first process: as in a shell, and where berth-init reports and
+ * listens (init.h). */
+enum {
+    RUNTIME_STDIN,
+    RUNTIME_STDOUT,
+    RUNTIME_STDERR,
+    RUNTIME_REPORT,
+    RUNTIME_NOTICE,
+    RUNTIME_FD_COUNT
+};
 
 struct runtime_exec {
     const char *process_file; /* in the bundle: an OCI process */

@@ -117,6 +117,27 @@ static void a_spec_carries_its_payload(void **state)
     CHECK("payload", str_is(buf_str(&payload), "a payload"));
 }
 
+static void words_of_both_sides_are_kept(void **state)
+{
+    (void)state;
+    AUTO(fixture) struct fixture f = fixture_new();
+    struct attempt_reason reason = { .cause = "drained" };
+    struct attempt_said said = { .checkpoints = 3, .extended_s = 60, .checkpointed_ns = 5 };
+    struct attempt_reason why;
+    struct attempt_said heard;
+    struct error e = { 0 };
+    CHECK("nobody has said why", attempt_read_reason(&f.dirs, &why, NULL) == ERR_NOT_FOUND);
+    CHECK("nor anything", attempt_read_said(&f.dirs, &heard, NULL) == ERR_NOT_FOUND);
+    CHECK_OK("write", attempt_write_reason(&f.dirs, &reason, &e), &e);
+    CHECK_OK("write", attempt_write_said(&f.dirs, &said, &e), &e);
+    said.checkpoints = 4;
+    CHECK_OK("again", attempt_write_said(&f.dirs, &said, &e), &e);
+    CHECK_OK("read", attempt_read_reason(&f.dirs, &why, &e), &e);
+    CHECK_OK("read", attempt_read_said(&f.dirs, &heard, &e), &e);
+    CHECK("why", strcmp(why.cause, "drained") == 0);
+    CHECK("the last words", heard.checkpoints == 4 && heard.extended_s == 60);
+}
+
 static void the_end_has_its_room_from_the_beginning(void **state)
 {
     (void)state;
@@ -235,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_record_is_read_whole_or_not_at_all),
         cmocka_unit_test(an_end_counts_before_its_rename),
         cmocka_unit_test(a_spec_carries_its_payload),
+        cmocka_unit_test(words_of_both_sides_are_kept),
         cmocka_unit_test(the_end_has_its_room_from_the_beginning),
         cmocka_unit_test(memory_may_be_gone),
         cmocka_unit_test(the_lock_tells_who_lives),
