@@ -46,6 +46,8 @@ static const struct row {
     [PERMIT_IMAGE_WRITE]      = ROW("image_write",      ALL,     OWN),
     [PERMIT_CREDENTIAL_READ]  = ROW("credential_read",  ALL,     OWN),
     [PERMIT_CREDENTIAL_WRITE] = ROW("credential_write", ALL,     OWN),
+    [PERMIT_HOOK_READ]        = ROW("hook_read",        ALL,     OWN),
+    [PERMIT_HOOK_WRITE]       = ROW("hook_write",       ALL,     OWN),
     [PERMIT_USAGE_READ]       = ROW("usage_read",       ALL,     OWN),
     [PERMIT_AUDIT_READ]       = ROW("audit_read",       ALL,     NOTHING),
     [PERMIT_METRICS_READ]     = ROW("metrics_read",     ALL,     NOTHING),

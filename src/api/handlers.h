@@ -34,6 +34,7 @@ call_fn list_tokens, create_token, create_join_token, get_token, revoke_token, f
 call_fn list_volumes, create_volume, get_volume, remove_volume, finish_volume;
 call_fn list_images, set_image, get_image, remove_image, finish_image, put_image;
 stored_fn image_stored;
+call_fn list_hooks, set_hook, finish_hook, get_hook, remove_hook, test_hook, finish_hook_test;
 call_fn list_credentials, set_credential, get_credential, remove_credential, finish_credential;
 call_fn put_upload, get_upload, get_upload_content, finish_upload;
 stored_fn upload_stored_now;

@@ -10,7 +10,7 @@ static const char *const prefixes[ID_KIND_COUNT] = {
     [ID_DEVICE] = "dev_",      [ID_VOLUME] = "vol_",     [ID_IMAGE] = "img_",
     [ID_SEGMENT] = "seg_",     [ID_USER] = "usr_",       [ID_TOKEN] = "tok_",
     [ID_REQUEST] = "req_",     [ID_CREDENTIAL] = "crd_", [ID_RUN] = "run_",
-    [ID_RESERVATION] = "rsv_", [ID_CHANGE] = "chg_",
+    [ID_RESERVATION] = "rsv_", [ID_CHANGE] = "chg_",     [ID_HOOK] = "hok_",
 };
 
 /* Crockford's alphabet in lower case: no i, l, o, u. */

@@ -39,6 +39,7 @@ enum id_kind {
     ID_RUN,
     ID_RESERVATION,
     ID_CHANGE,
+    ID_HOOK,
     ID_KIND_COUNT
 };
 

@@ -152,6 +152,11 @@ static const struct cli_column credential_columns[] = {
     { "ID", "id", COLUMN_TEXT }, { "TENANT", "tenant", COLUMN_TEXT },
     { "REGISTRY", "registry", COLUMN_TEXT }, { "USERNAME", "username", COLUMN_TEXT },
 };
+static const struct cli_column hook_columns[] = {
+    { "ID", "id", COLUMN_TEXT },   { "NAME", "name", COLUMN_TEXT },
+    { "PROJECT", "project", COLUMN_TEXT }, { "URL", "url", COLUMN_TEXT },
+    { "FAULT", "fault", COLUMN_TEXT },
+};
 static const struct cli_column usage_columns[] = {
     { "PROJECT", "project", COLUMN_TEXT }, { "CLASS", "class", COLUMN_TEXT },
     { "DEVICE_S", "milli_ms", COLUMN_DEVICE_S },
@@ -492,6 +497,11 @@ static const struct cli_option credential_options[] = {
     TEXT("tenant", 0, NULL, "NAME", "default: one's own"),
     LOCAL("password-file", 0, "FILE", "`-` for standard input (the default)"),
 };
+static const struct cli_option hook_options[] = {
+    TEXT("project", 'p', NULL, "PATH", "of its work, and of that below it; a tenant: of all"),
+    TEXT("url", 0, NULL, "URL", "https://HOST/PATH, or mailto:ADDRESS"),
+    LOCAL("secret-file", 0, "FILE", "what signs; `-` for standard input"),
+};
 static const struct cli_option usage_options[] = {
     QUERY("tenant", 0, NULL, "NAME", "of this tenant"),
     QUERY("project", 'p', NULL, "PATH", "with all below it"),
@@ -762,6 +772,16 @@ COMMAND credential_show = { "credential", "show", ARGUMENTS("ID..."), .summary =
     .examples = "  berth credential show crd_7rk..." };
 COMMAND credential_remove = { "credential", "remove", ARGUMENTS("ID..."), .summary = "remove a login", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/credentials/{}", LOOK("/v1/credentials/{}", "be removed"),
     .examples = "  berth credential remove crd_7rk..." };
+COMMAND hook_set = { "hook", "set", ARGUMENT("NAME"), .summary = "say where it is told what becomes of work", OPTIONS(hook_options), .run = run_hook_set, COLUMNS(hook_columns),
+    .examples = "  berth hook set ops --project amber --url https://example.org/berth --secret-file hook.secret\n  berth hook set mail --project amber/vision --url mailto:vision@example.org" };
+COMMAND hook_list = { "hook", "list", .summary = "hooks, and whether they are reached; never their secrets", OPTIONS(tenant_query), .method = "GET", .path = "/v1/hooks", ROWS(hook_columns),
+    .examples = "  berth hook list" };
+COMMAND hook_show = { "hook", "show", ARGUMENTS("ID..."), .summary = "a hook, without its secret", .method = "GET", .path = "/v1/hooks/{}",
+    .examples = "  berth hook show hok_7rk..." };
+COMMAND hook_test = { "hook", "test", ARGUMENTS("ID..."), .summary = "send a notice there that says it is a test", .method = "POST", .path = "/v1/hooks/{}/test", COLUMNS(hook_columns),
+    .examples = "  berth hook test hok_7rk..." };
+COMMAND hook_remove = { "hook", "remove", ARGUMENTS("ID..."), .summary = "remove a hook; nothing more is sent there", OPTIONS(confirm_options), .run = run_remove, .path = "/v1/hooks/{}", LOOK("/v1/hooks/{}", "be removed"),
+    .examples = "  berth hook remove hok_7rk..." };
 COMMAND usage_report = { "usage", "report", .summary = "use by project and class, up to now", OPTIONS(usage_options), .run = run_usage_report, .method = "GET", .path = "/v1/usage", ROWS(usage_columns),
     .examples = "  berth usage report --project amber/vision" };
 COMMAND usage_segments = { "usage", "segments", .summary = "ended uses, one a line: what is billed", OPTIONS(segment_options), .method = "GET", .path = "/v1/usage/segments", ROWS(segment_columns),
@@ -872,6 +892,11 @@ const struct cli_command *const cli_commands[] = {
     &credential_list,
     &credential_show,
     &credential_remove,
+    &hook_set,
+    &hook_list,
+    &hook_show,
+    &hook_test,
+    &hook_remove,
     &usage_report,
     &usage_segments,
     &invoice_show,

@@ -20,6 +20,7 @@ static const char *const noun_summaries[][2] = {
     { "reservation", "devices in windows of time" },
     { "image", "root file systems of workloads" },
     { "credential", "logins at private registries" },
+    { "hook", "where owners are told what becomes of their work" },
     { "usage", "what was used" },
     { "invoice", "what it costs" },
     { "audit", "who did what" },

@@ -150,8 +150,7 @@ static enum err password_read(const char *path, struct buf *out, struct error *e
     while (out->size > 0 && out->data[out->size - 1] == '\n')
         out->data[--out->size] = '\0';
     if (rc == ERR_OK && out->size == 0)
-        return err_set(e, ERR_INVALID,
-                       "the password is empty: give it on standard input or with --password-file");
+        return err_set(e, ERR_INVALID, "what was given as the secret is empty");
     return rc;
 }
 
@@ -171,6 +170,39 @@ enum cli_exit run_credential_set(struct cli *cli)
     }
     if (password.size > 0)
         explicit_bzero(password.data, password.size);
+    if (rc != ERR_OK)
+        return cli_fail(&e);
+    cli_print(cli, answer.json, cli->command->columns, cli->command->column_count);
+    return CLI_OK;
+}
+
+/* Mail is not signed; what is set again keeps its secret unless another is given. */
+static enum err hook_secret(struct cli *cli, json_t *body, struct buf *secret, struct error *e)
+{
+    const char *file = cli_get(cli, "secret-file");
+    if (file == NULL)
+        return ERR_OK;
+    enum err rc = password_read(file, secret, e);
+    if (rc == ERR_OK)
+        (void)json_object_set_new(body, "secret", json_stringn(secret->data, secret->size));
+    return rc;
+}
+
+enum cli_exit run_hook_set(struct cli *cli)
+{
+    struct error e = { 0 };
+    AUTO(json) json_t *body = json_object();
+    AUTO(buf) struct buf secret = { 0 };
+    AUTO(cli_answer) struct cli_answer answer = { 0 };
+    enum err rc = cli_body(cli, body, &e);
+    if (rc == ERR_OK)
+        rc = hook_secret(cli, body, &secret, &e);
+    if (rc == ERR_OK) {
+        (void)json_object_set_new(body, "name", json_string(cli->arguments[0]));
+        rc = cli_request(cli, "POST", "/v1/hooks", body, &answer, &e);
+    }
+    if (secret.size > 0)
+        explicit_bzero(secret.data, secret.size);
     if (rc != ERR_OK)
         return cli_fail(&e);
     cli_print(cli, answer.json, cli->command->columns, cli->command->column_count);

@@ -25,6 +25,7 @@ enum cli_exit run_token_create(struct cli *cli);
 enum cli_exit run_device_hold(struct cli *cli);
 enum cli_exit run_image_import(struct cli *cli);
 enum cli_exit run_credential_set(struct cli *cli);
+enum cli_exit run_hook_set(struct cli *cli);
 
 /* submit.c: the request of options, a file and the words behind them. */
 enum err submit_body(struct cli *cli, json_t **out, struct error *e) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "controller/config.h"
 #include "controller/desired.h"
 #include "controller/epoch.h"
+#include "controller/herald.h"
 #include "controller/images.h"
 #include "controller/keys.h"
 #include "controller/ledger_clock.h"
@@ -39,6 +40,7 @@ struct berthd {
     struct blobs *blobs;
     struct logstore *logs;
     struct nodes *nodes;
+    struct herald *herald;
     struct server *server;
     struct snapshotter *snapshotter;
     struct checker *checker;

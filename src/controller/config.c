@@ -46,6 +46,21 @@ static const struct field fields[] = {
       .max = 16,
       .item_max = 253,
       .doc = "registries on the loopback, as host:port, that are asked without TLS" },
+    { .name = "notice_hosts",
+      .kind = FIELD_STR_LIST,
+      .offset = offsetof(struct config, notice_hosts),
+      .size = sizeof(struct str_list),
+      .max = 256,
+      .item_max = 253,
+      .doc = "hosts of hooks, as host or host:port the way their URLs name them, that may be on "
+             "networks of ours and need no TLS; default: none" },
+    TEXT(notice_authority, "PEM file of the authorities that hooks and the mail relay are "
+                           "certified by; default: the system's"),
+    TEXT(smtp_relay, "host:port that takes mail to owners of work; default: none, no mail"),
+    TEXT(smtp_tls, "`starttls` (default), `tls` from the first byte, or `none`"),
+    TEXT(smtp_from, "address that mail comes from"),
+    TEXT(smtp_user, "login at the relay; its password is the content of `smtp_password_file`"),
+    TEXT(smtp_password_file, "file with that password and nothing else"),
     TEXT(log_level, "debug, info, warning or error; default info"),
     NUMBER(hello_s, 1, 600, "seconds a link has for saying who it is; default 10"),
     NUMBER(strangers, 1, 65536, "links at once that have not said who they are; default 8192"),
@@ -83,6 +98,7 @@ void config_defaults(struct config *out)
         .socket = STR("/run/berth/berthd.sock"),
         .listen = STR("0.0.0.0"),
         .port = 7878,
+        .smtp_tls = STR("starttls"),
         .log_level = STR("info"),
         .hello_s = 10,
         .strangers = 8192,
@@ -96,6 +112,18 @@ void config_defaults(struct config *out)
     };
 }
 
+static enum err check_mail(const struct config *config, struct error *e)
+{
+    bool is_clear = str_is(config->smtp_tls, "none");
+    if (!is_clear && !str_is(config->smtp_tls, "starttls") && !str_is(config->smtp_tls, "tls"))
+        return err_field(e, "smtp_tls", "smtp_tls is starttls, tls or none");
+    if (config->smtp_relay.size > 0 && config->smtp_from.size == 0)
+        return err_field(e, "smtp_from", "smtp_relay needs smtp_from, the address mail comes from");
+    if (config->smtp_user.size > 0 && (is_clear || config->smtp_password_file.size == 0))
+        return err_field(e, "smtp_user", "smtp_user needs smtp_password_file, and TLS");
+    return ERR_OK;
+}
+
 enum err config_check(const struct config *config, struct error *e)
 {
     if (config->state_dir.size == 0 || config->state_dir.data[0] != '/')
@@ -105,7 +133,8 @@ enum err config_check(const struct config *config, struct error *e)
                          config->socket.size);
     if ((config->certificate.size == 0) != (config->certificate_key.size == 0))
         return err_field(e, "certificate_key", "certificate and certificate_key go together");
-    return registry_check_plain(&config->plain_http_registries, e);
+    enum err rc = check_mail(config, e);
+    return rc == ERR_OK ? registry_check_plain(&config->plain_http_registries, e) : rc;
 }
 
 enum err config_load(const char *path, struct arena *arena, struct config *out, struct error *e)

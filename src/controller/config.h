@@ -19,12 +19,15 @@ struct config {
     struct str certificate_key;
     struct str_list registries;            /* the only ones, if there are any; they may be near */
     struct str_list plain_http_registries; /* host:port, on the loopback */
-    struct str log_level;                  /* debug, info, warning, error */
-    int64_t hello_s;                       /* within which a link says who it is */
-    int64_t strangers;                     /* links that have not, at once */
-    int64_t strangers_per_address;         /* of them, of one address */
-    int64_t requests_per_s; /* of one token, sustained; bursts up to ten times that */
-    int64_t log_quota_mib;  /* of workload output kept per project */
+    struct str_list notice_hosts;
+    struct str notice_authority;
+    struct str smtp_relay, smtp_tls, smtp_from, smtp_user, smtp_password_file;
+    struct str log_level;          /* debug, info, warning, error */
+    int64_t hello_s;               /* within which a link says who it is */
+    int64_t strangers;             /* links that have not, at once */
+    int64_t strangers_per_address; /* of them, of one address */
+    int64_t requests_per_s;        /* of one token, sustained; bursts up to ten times that */
+    int64_t log_quota_mib;         /* of workload output kept per project */
     int64_t log_days;
     int64_t blob_quota_mib;  /* of uploads and images kept */
     int64_t workload_days;   /* ended workloads in the store */

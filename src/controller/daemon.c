@@ -322,6 +322,7 @@ static void seam_publish(void *arg, const struct event *event, struct str body)
     if (event->type == EV_NODE_REMOVED)
         nodes_removed(berthd->nodes, event->removed.id);
     server_publish(berthd->server, event, body);
+    herald_publish(berthd->herald, event);
 }
 
 static void seam_report(void *arg, const char *what, const struct error *e)
@@ -550,6 +551,18 @@ static enum err start_engine(struct berthd *berthd, struct error *e)
         .arg = berthd,
     };
     berthd->nodes = nodes_new(&nodes);
+    const struct herald_options herald = {
+        .loop = berthd->loop,
+        .engine = berthd->engine,
+        .keys = berthd->keys,
+        .config = &berthd->config,
+        .store_path = berthd->store_path,
+        .cursor_path = berthd_path(berthd, "hooks.told"),
+        .on_decided = on_decided,
+        .arg = berthd,
+    };
+    berthd->herald = herald_new(&herald);
+    herald_start(berthd->herald);
     berthd->claims =
         (struct epoch_claims){ .is_restored = epoch_is_restored(&berthd->config), .first = epoch };
     engine_start(berthd->engine, epoch, str_of(BERTH_VERSION));
@@ -646,6 +659,7 @@ static enum err serve(struct berthd *berthd, struct error *e)
     berthd->is_stopping = true;
     server_drain(berthd->server);
     nodes_abort(berthd->nodes, "the controller stops");
+    herald_stop(berthd->herald);
     loop_drain(berthd->loop); /* the commit under way, if any, and what it lets go */
     return rc;
 }
@@ -656,6 +670,7 @@ static void berthd_close(struct berthd *berthd)
         loop_drain(berthd->loop);
     server_close(berthd->server);
     nodes_free(berthd->nodes);
+    herald_free(berthd->herald);
     checker_free(berthd->checker);
     engine_free(berthd->engine);
     snapshotter_free(berthd->snapshotter);

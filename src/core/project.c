@@ -422,6 +422,10 @@ enum err decide_project_remove(struct decision *d, struct error *e)
         if (id_eq(c->r.tenant, project->r.id))
             decide_add(d, EV_CREDENTIAL_REMOVED, tenant)->removed.id = c->r.id;
     }
+    for (const struct hook *h = d->state->first_hook; h != NULL; h = h->next) {
+        if (id_eq(h->r.project, project->r.id) || id_eq(h->r.tenant, project->r.id))
+            decide_add(d, EV_HOOK_REMOVED, tenant)->removed.id = h->r.id;
+    }
     for (const struct reservation *r = d->state->first_reservation; r != NULL; r = r->next) {
         if (r->project == project)
             decide_add(d, EV_RESERVATION_REMOVED, tenant)->removed.id = r->r.id;

@@ -157,3 +157,27 @@ bool cause_is_usual(enum cause cause)
 {
     return cause == CAUSE_GRANTED || cause == CAUSE_STARTED;
 }
+
+bool cause_is_of_system(enum cause cause)
+{
+    static const bool is_of_system[CAUSE_COUNT] = {
+        [CAUSE_RECLAIMED_FOR_QUOTA] = true,
+        [CAUSE_RECLAIMED_FOR_SHARE] = true,
+        [CAUSE_RECLAIMED_FOR_RESERVATION] = true,
+        [CAUSE_PREEMPTED_BY_PRIORITY] = true,
+        [CAUSE_CONSOLIDATED] = true,
+        [CAUSE_DRAINED] = true,
+        [CAUSE_NODE_FAILURE] = true,
+        [CAUSE_DEVICE_FAILURE] = true,
+        [CAUSE_RESERVATION_ENDED] = true,
+        [CAUSE_BUDGET_EXHAUSTED] = true,
+        [CAUSE_TIME_LIMIT] = true,
+        [CAUSE_IDLE_TIMEOUT] = true,
+        [CAUSE_START_TIMEOUT] = true,
+        [CAUSE_STALE_GANG] = true,
+        [CAUSE_ADMIN_CANCELLED] = true,
+        [CAUSE_SPOT_RECLAIMED] = true,
+        [CAUSE_OUT_OF_MEMORY] = true,
+    };
+    return cause < CAUSE_COUNT && is_of_system[cause];
+}

@@ -70,5 +70,7 @@ bool cause_parse(struct str text, enum cause *out);
 const char *cause_meaning(enum cause cause);
 /* Of work that starts or runs: nothing is in its way, so a table for people leaves it out. */
 bool cause_is_usual(enum cause cause);
+/* Why the system ended, moved or put back work that its owner had not ended: he is told. */
+bool cause_is_of_system(enum cause cause);
 
 #endif

@@ -48,6 +48,10 @@ enum command_type {
     CMD_IMAGE_REMOVE,
     CMD_CREDENTIAL_SET,
     CMD_CREDENTIAL_REMOVE,
+    CMD_HOOK_SET,
+    CMD_HOOK_REMOVE,
+    CMD_HOOK_TEST,
+    CMD_HOOK_NOTE, /* whether it was reached */
     CMD_UPLOAD_STORED,
     CMD_RESERVATION_CREATE,
     CMD_RESERVATION_CONFIRM,
@@ -173,6 +177,7 @@ struct command {
         struct volume_spec volume_create;
         struct image_spec image_set;
         struct credential_spec credential_set;
+        struct hook_spec hook_set;
         struct upload_stored upload_stored;
         struct change_spec change;
         struct reservation_spec reservation; /* rezone: zone and rule of it */

@@ -40,6 +40,9 @@ static const char *const names[EV_TYPE_COUNT] = {
     [EV_RESERVATION_REMOVED] = "reservation_removed",
     [EV_CHANGE_SET] = "change_set",
     [EV_CHANGE_REMOVED] = "change_removed",
+    [EV_HOOK_SET] = "hook_set",
+    [EV_HOOK_REMOVED] = "hook_removed",
+    [EV_HOOK_TESTED] = "hook_tested",
 };
 
 const char *event_name(enum event_type type)

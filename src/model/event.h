@@ -49,6 +49,9 @@ enum event_type {
     EV_RESERVATION_REMOVED = 81, /* ended long ago: left memory, stays in the journal */
     EV_CHANGE_SET = 90,          /* of quotas or settings, asked for and every step: after-image */
     EV_CHANGE_REMOVED = 91,      /* ended long ago: left memory, stays in the journal */
+    EV_HOOK_SET = 92,
+    EV_HOOK_REMOVED = 93,
+    EV_HOOK_TESTED = 94, /* somebody wants to see something arrive */
     EV_TYPE_COUNT
 };
 
@@ -163,7 +166,8 @@ struct event {
         struct upload_stored upload_stored;
         struct reservation_record reservation_set;
         struct change_record change_set;
-        struct removed removed; /* every ..._REMOVED, EV_WORKLOAD_FORGOTTEN, ..._UNTIED */
+        struct hook_record hook_set;
+        struct removed removed; /* ..._REMOVED, ..._FORGOTTEN, ..._UNTIED, ..._TESTED */
     };
 };
 

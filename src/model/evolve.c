@@ -78,6 +78,9 @@ static const struct step {
     [EV_RESERVATION_REMOVED] = { evolve_reservation_removed, false },
     [EV_CHANGE_SET] = { evolve_change_set, true },
     [EV_CHANGE_REMOVED] = { evolve_change_removed, false },
+    [EV_HOOK_SET] = { evolve_hook_set, true },
+    [EV_HOOK_REMOVED] = { evolve_hook_removed, false },
+    [EV_HOOK_TESTED] = { evolve_hook_tested, false },
 };
 
 /* Counted after the event, so that a tenant's feed begins with its own creation. */

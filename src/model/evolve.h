@@ -23,6 +23,7 @@ evolve_fn evolve_token_set, evolve_token_removed; /* evolve_belongings.c */
 evolve_fn evolve_volume_set, evolve_volume_removed;
 evolve_fn evolve_image_set, evolve_image_removed;
 evolve_fn evolve_credential_set, evolve_credential_removed;
+evolve_fn evolve_hook_set, evolve_hook_removed, evolve_hook_tested; /* evolve_hook.c */
 evolve_fn evolve_upload_stored;
 
 evolve_fn evolve_node_set, evolve_node_contact, evolve_node_holds, evolve_node_removed;
@@ -60,6 +61,8 @@ void reservations_drop(struct state *state, struct id project);
 void changes_drop(struct state *state, struct id project);
 /* Takes everything that belongs to a tenant out of the state, except its projects and workloads. */
 void belongings_drop(struct state *state, struct id tenant);
+/* Those of a project, or of all of a tenant. */
+void hooks_drop(struct state *state, struct id project);
 
 /* The version an object has after this event. */
 static inline uint64_t version_of(const struct event *event, enum history from, uint64_t recorded)

@@ -114,6 +114,7 @@ void evolve_project_removed(struct state *state, const struct event *event, enum
     workloads_forget(state, project);
     reservations_drop(state, project->r.id);
     changes_drop(state, project->r.id);
+    hooks_drop(state, project->r.id);
     if (project->parent == NULL)
         belongings_drop(state, project->r.id);
     project_unlink(state, project);

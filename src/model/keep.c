@@ -134,6 +134,22 @@ void image_drop(struct pool *pool, struct image_record *r)
     str_drop(pool, &r->source);
 }
 
+void hook_keep(struct pool *pool, struct hook_record *r)
+{
+    str_keep(pool, &r->name);
+    str_keep(pool, &r->url);
+    str_keep(pool, &r->sealed);
+    str_keep(pool, &r->fault);
+}
+
+void hook_drop(struct pool *pool, struct hook_record *r)
+{
+    str_drop(pool, &r->name);
+    str_drop(pool, &r->url);
+    str_drop(pool, &r->sealed);
+    str_drop(pool, &r->fault);
+}
+
 void credential_keep(struct pool *pool, struct credential_record *r)
 {
     str_keep(pool, &r->registry);

@@ -34,6 +34,8 @@ void token_keep(struct pool *pool, struct token_record *r);
 void token_drop(struct pool *pool, struct token_record *r);
 void image_keep(struct pool *pool, struct image_record *r);
 void image_drop(struct pool *pool, struct image_record *r);
+void hook_keep(struct pool *pool, struct hook_record *r);
+void hook_drop(struct pool *pool, struct hook_record *r);
 void credential_keep(struct pool *pool, struct credential_record *r);
 void credential_drop(struct pool *pool, struct credential_record *r);
 

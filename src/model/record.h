@@ -27,6 +27,8 @@ enum {
     NAME_MAX_BYTES = 63, /* of one path component or object name */
     PATH_MAX_DEPTH = 8,  /* components of a project path */
     CLASSES_MAX = 256,
+    HOOK_URL_MAX = 2048,
+    HOOK_SECRET_MIN = 16,
     LOG_QUOTA_MIB_MAX = 1 << 30,
     LOG_DAYS_MAX = 36500,
     REQUEST_CLASSES_MAX = 8,
@@ -264,6 +266,21 @@ struct credential_record {
     struct str registry;
     struct str username;
     struct str sealed; /* bytes in hexadecimal; only the controller can open them */
+    uint64_t version;
+};
+
+/* Where it is told what became of the work of a project and of those below it: a web server of its
+ * owners', or an address. */
+struct hook_record {
+    struct id id;
+    struct id tenant;
+    struct id project;
+    struct str name;   /* the tenant's only one */
+    struct str url;    /* https://..., or mailto:ADDRESS */
+    struct str sealed; /* what signs, in hexadecimal; only the controller can open it; "": mail */
+    struct str fault;  /* why it was not reached the last time; "": it was, or was not tried yet */
+    uint64_t created_sequence; /* it is told of what happened later */
+    struct wall created;
     uint64_t version;
 };
 

@@ -50,6 +50,8 @@ static void walk_belongings(const struct state *state, const struct walk *walk)
         give(walk, (struct event){ .type = EV_IMAGE_SET, .image_set = image->r });
     for (const struct credential *c = state->first_credential; c != NULL; c = c->next)
         give(walk, (struct event){ .type = EV_CREDENTIAL_SET, .credential_set = c->r });
+    for (const struct hook *h = state->first_hook; h != NULL; h = h->next)
+        give(walk, (struct event){ .type = EV_HOOK_SET, .hook_set = h->r });
     for (const struct reservation *r = state->first_reservation; r != NULL; r = r->next)
         give(walk, (struct event){ .type = EV_RESERVATION_SET, .reservation_set = r->r });
     for (const struct change *c = state->first_change; c != NULL; c = c->next)

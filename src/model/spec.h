@@ -161,4 +161,8 @@ struct credential_spec {
     struct str tenant, registry, username, sealed;
 };
 
+struct hook_spec {
+    struct str name, project, url, sealed;
+};
+
 #endif

@@ -50,6 +50,7 @@ void state_free(struct state *state)
     id_map_done(&state->volumes);
     id_map_done(&state->images);
     id_map_done(&state->credentials);
+    id_map_done(&state->hooks);
     mix_done(&state->mix);
     id_map_done(&state->reservations);
     id_map_done(&state->gangs);
@@ -173,6 +174,19 @@ struct image *state_image_by_name(const struct state *state, struct id tenant, s
 struct credential *state_credential(const struct state *state, struct id id)
 {
     return id_map_get(&state->credentials, id);
+}
+
+struct hook *state_hook(const struct state *state, struct id id)
+{
+    return id_map_get(&state->hooks, id);
+}
+
+struct hook *state_hook_by_name(const struct state *state, struct id tenant, struct str name)
+{
+    struct hook *found = state->first_hook;
+    while (found != NULL && !(id_eq(found->r.tenant, tenant) && str_eq(found->r.name, name)))
+        found = found->next;
+    return found;
 }
 
 const struct credential *state_credential_at(const struct state *state, struct id tenant,

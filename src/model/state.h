@@ -94,6 +94,11 @@ struct credential {
     struct credential *next, *prev;
 };
 
+struct hook {
+    struct hook_record r;
+    struct hook *next, *prev;
+};
+
 struct upload {
     struct upload_stored r;
     struct upload *next;
@@ -139,6 +144,7 @@ struct state {
     struct volume *first_volume, *last_volume;
     struct image *first_image, *last_image;
     struct credential *first_credential, *last_credential;
+    struct hook *first_hook, *last_hook;
     struct upload *first_upload;
     struct reservation *first_reservation, *last_reservation;
     struct gang *first_gang, *last_gang;       /* in the order in which they got gaps */
@@ -156,6 +162,7 @@ struct state {
     struct id_map volumes;
     struct id_map images;
     struct id_map credentials;
+    struct id_map hooks;
     struct id_map reservations;
     struct id_map gangs; /* by workload */
     struct id_map changes;
@@ -228,6 +235,9 @@ struct credential *state_credential(const struct state *state, struct id id);
 /* The tenant's own login at that registry. */
 const struct credential *state_credential_at(const struct state *state, struct id tenant,
                                              struct str registry);
+
+struct hook *state_hook(const struct state *state, struct id id);
+struct hook *state_hook_by_name(const struct state *state, struct id tenant, struct str name);
 
 /* What is missing of the workload's attempt; NULL: nothing. */
 struct gang *state_gang(const struct state *state, struct id workload);

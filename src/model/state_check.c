@@ -134,6 +134,7 @@ DEFINE_LIST_CHECK(token, tokens)
 DEFINE_LIST_CHECK(volume, volumes)
 DEFINE_LIST_CHECK(image, images)
 DEFINE_LIST_CHECK(credential, credentials)
+DEFINE_LIST_CHECK(hook, hooks)
 DEFINE_LIST_CHECK(reservation, reservations)
 DEFINE_LIST_CHECK(change, changes)
 DEFINE_LIST_CHECK(node, nodes)
@@ -194,8 +195,8 @@ static bool check_belongings(const struct state *state, struct error *e)
 {
     return check_token_list(state, e) && check_volume_list(state, e) &&
            check_image_list(state, e) && check_credential_list(state, e) &&
-           check_reservation_list(state, e) && check_reservations(state, e) &&
-           check_change_list(state, e) && check_changes(state, e);
+           check_hook_list(state, e) && check_reservation_list(state, e) &&
+           check_reservations(state, e) && check_change_list(state, e) && check_changes(state, e);
 }
 
 static bool check_node(const struct state *state, const struct node *node, size_t *held,

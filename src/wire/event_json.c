@@ -61,6 +61,9 @@ static const struct event_form forms[EV_TYPE_COUNT] = {
     [EV_RESERVATION_REMOVED] = FORM(removed_reservation_schema, ID_RESERVATION, removed.id),
     [EV_CHANGE_SET] = FORM(change_record_schema, ID_CHANGE, change_set.id),
     [EV_CHANGE_REMOVED] = FORM(removed_change_schema, ID_CHANGE, removed.id),
+    [EV_HOOK_SET] = FORM(hook_record_schema, ID_HOOK, hook_set.id),
+    [EV_HOOK_REMOVED] = FORM(removed_hook_schema, ID_HOOK, removed.id),
+    [EV_HOOK_TESTED] = FORM(removed_tested_schema, ID_HOOK, removed.id),
 };
 /* clang-format on */
 

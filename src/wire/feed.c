@@ -6,9 +6,15 @@ bool feed_shows(const struct event *event, enum feed_view view)
 {
     if (view == FEED_OPERATOR)
         return true;
-    /* What leaves memory is of no interest outside, and credentials are not talked about. */
-    return !id_is_none(event->tenant) && event->type != EV_WORKLOAD_FORGOTTEN &&
-           event->type != EV_CREDENTIAL_SET && event->type != EV_CREDENTIAL_REMOVED;
+    /* What leaves memory is of no interest outside, and what holds secrets is not talked about. */
+    static const enum event_type untold[] = { EV_WORKLOAD_FORGOTTEN, EV_CREDENTIAL_SET,
+                                              EV_CREDENTIAL_REMOVED, EV_HOOK_SET,
+                                              EV_HOOK_REMOVED,       EV_HOOK_TESTED };
+    for (size_t i = 0; i < COUNT_OF(untold); i++) {
+        if (event->type == untold[i])
+            return false;
+    }
+    return !id_is_none(event->tenant);
 }
 
 /* Tenants see who of their own acted; whoever else it was is "operator" or "system" to them. */

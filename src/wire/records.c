@@ -209,6 +209,23 @@ const struct schema credential_record_schema =
     SCHEMA("CredentialRecord", credential_record_fields, "a login at a registry");
 #undef OF
 
+#define OF struct hook_record
+static const struct field hook_record_fields[] = {
+    { F(ID, id), .id_kind = ID_HOOK },
+    { F(ID, tenant), .id_kind = ID_TENANT },
+    { F(PROJECT, project) },
+    { F(STR, name) },
+    { F(STR, url), .flags = FIELD_SECRET },
+    { F(STR, sealed), .flags = FIELD_SECRET },
+    { F(STR, fault) },
+    { F(U64, created_sequence), .flags = FIELD_STORED },
+    { F(WALL, created) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
+};
+const struct schema hook_record_schema =
+    SCHEMA("HookRecord", hook_record_fields, "where notices go");
+#undef OF
+
 #define OF struct reservation_record
 static const struct field reservation_record_fields[] = {
     { F(ID, id), .id_kind = ID_RESERVATION },
@@ -571,6 +588,8 @@ REMOVED(change, "ChangeRemoved", ID_CHANGE);
 REMOVED(volume, "VolumeRemoved", ID_VOLUME);
 REMOVED(image, "ImageRemoved", ID_IMAGE);
 REMOVED(credential, "CredentialRemoved", ID_CREDENTIAL);
+REMOVED(hook, "HookRemoved", ID_HOOK);
+REMOVED(tested, "HookTested", ID_HOOK);
 static const struct field removed_project_fields[] = { { F(PROJECT, id) } };
 const struct schema removed_project_schema =
     SCHEMA("ProjectRemoved", removed_project_fields, "it is gone");
@@ -676,6 +695,7 @@ const struct schema *const record_schemas[] = {
     &volume_record_schema,
     &image_record_schema,
     &credential_record_schema,
+    &hook_record_schema,
     &reservation_record_schema,
     &quota_patch_schema,
     &settings_patch_schema,
@@ -704,6 +724,8 @@ const struct schema *const record_schemas[] = {
     &removed_volume_schema,
     &removed_image_schema,
     &removed_credential_schema,
+    &removed_hook_schema,
+    &removed_tested_schema,
     &node_contact_schema,
     &node_holds_schema,
     &device_changed_schema,

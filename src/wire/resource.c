@@ -549,6 +549,20 @@ const struct schema credential_view_schema =
     SCHEMA("Credential", credential_view_fields, "a login at a private registry");
 #undef OF
 
+#define OF struct hook_view
+static const struct field hook_view_fields[] = {
+    { F(ID, id), .id_kind = ID_HOOK },
+    { F(STR, tenant) },
+    { F(STR, project) },
+    { F(STR, name) },
+    { F(STR, url) },
+    { F(STR, fault), .doc = "why it was not reached the last time" },
+    { F(WALL, created) },
+    { F(U64, version), .flags = FIELD_HIDDEN },
+};
+const struct schema hook_view_schema = SCHEMA("Hook", hook_view_fields, "where notices go");
+#undef OF
+
 #define OF struct upload_view
 static const struct field upload_view_fields[] = {
     { F(DIGEST, digest) },

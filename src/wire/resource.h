@@ -403,6 +403,14 @@ struct credential_view {
 void credential_view_fill(struct credential_view *view, const struct state *state,
                           const struct credential *credential);
 
+struct hook_view {
+    struct id id;
+    struct str tenant, project, name, url, fault;
+    struct wall created;
+    uint64_t version;
+};
+void hook_view_fill(struct hook_view *view, const struct state *state, const struct hook *hook);
+
 struct upload_view {
     struct digest digest;
     int64_t size_bytes;
@@ -498,9 +506,9 @@ extern const struct schema project_view_schema, class_view_schema, pool_view_sch
     request_view_schema, profile_view_schema, device_view_schema, node_view_schema,
     workload_view_schema, allocation_view_schema, explanation_view_schema, volume_view_schema,
     reservation_view_schema, slot_view_schema, image_view_schema, token_view_schema,
-    credential_view_schema, upload_view_schema, usage_view_schema, invoice_view_schema,
-    segment_view_schema, audit_view_schema, decision_view_schema, whoami_view_schema,
-    status_view_schema, change_view_schema, preview_view_schema, whatif_view_schema,
-    problem_view_schema, settings_view_schema;
+    credential_view_schema, hook_view_schema, upload_view_schema, usage_view_schema,
+    invoice_view_schema, segment_view_schema, audit_view_schema, decision_view_schema,
+    whoami_view_schema, status_view_schema, change_view_schema, preview_view_schema,
+    whatif_view_schema, problem_view_schema, settings_view_schema;
 
 #endif

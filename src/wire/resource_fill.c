@@ -644,6 +644,20 @@ void credential_view_fill(struct credential_view *view, const struct state *stat
     };
 }
 
+void hook_view_fill(struct hook_view *view, const struct state *state, const struct hook *hook)
+{
+    *view = (struct hook_view){
+        .id = hook->r.id,
+        .tenant = path_of(state, hook->r.tenant),
+        .project = path_of(state, hook->r.project),
+        .name = hook->r.name,
+        .url = hook->r.url,
+        .fault = hook->r.fault,
+        .created = hook->r.created,
+        .version = hook->r.version,
+    };
+}
+
 void segment_view_fill(struct segment_view *view, const struct segment *segment, uint64_t key,
                        const struct wire_names *names)
 {

@@ -90,7 +90,7 @@ static void write_bare_event(void *arg, const struct event *event)
     struct event copy = *event;
 
     if (event->type == EV_TOKEN_SET || event->type == EV_CREDENTIAL_SET ||
-        event->type == EV_UPLOAD_STORED)
+        event->type == EV_HOOK_SET || event->type == EV_UPLOAD_STORED)
         return;
     if (event->type == EV_WORKLOAD_SUBMITTED)
         copy.workload_submitted.spec_json = (struct str){ 0 };

@@ -259,6 +259,19 @@ const struct schema credential_spec_schema =
     SCHEMA("CredentialSpec", credential_fields, "a login at a private registry");
 #undef OF
 
+#define OF struct hook_spec
+static const struct field hook_fields[] = {
+    { F(STR, name), .max = NAME_MAX_BYTES, .flags = FIELD_REQUIRED },
+    { F(STR, project), .max = PROJECT_MAX, .flags = FIELD_REQUIRED,
+      .doc = "its work, and that of those below it; a tenant: all of it" },
+    { F(STR, url), .max = HOOK_URL_MAX, .flags = FIELD_REQUIRED,
+      .doc = "https://... that takes a POST, or mailto:ADDRESS" },
+    { F_AS("secret", STR, sealed), .max = PASSWORD_MAX, .flags = FIELD_SECRET,
+      .doc = "signs what is sent; sealed before it is stored, never shown again; not for mail" },
+};
+const struct schema hook_spec_schema = SCHEMA("HookSpec", hook_fields, "where notices go");
+#undef OF
+
 #define OF struct settings_record
 static const struct field settings_fields[] = {
     { OPTIONAL(I64, grace_s, 0, 900), .doc = "between TERM and KILL" },

@@ -21,8 +21,8 @@ extern const struct schema reservation_spec_schema; /* struct reservation_spec *
 extern const struct schema whatif_spec_schema;      /* struct whatif_spec */
 extern const struct schema change_spec_schema;      /* struct change_spec */
 extern const struct schema image_spec_schema;       /* struct image_spec */
-extern const struct schema
-    credential_spec_schema; /* struct credential_spec, password not yet sealed */
+extern const struct schema hook_spec_schema,
+    credential_spec_schema;                      /* their secrets not yet sealed */
 extern const struct schema settings_spec_schema; /* struct settings_record; absent fields UNSET */
 extern const struct schema target_spec_schema;   /* struct target: reason, deadline_s, is_forced */
 

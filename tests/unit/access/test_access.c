@@ -41,6 +41,8 @@ static const struct {
     { PERMIT_IMAGE_WRITE, "image_write", "-ao--a" },
     { PERMIT_CREDENTIAL_READ, "credential_read", "-ao--a" },
     { PERMIT_CREDENTIAL_WRITE, "credential_write", "-ao--a" },
+    { PERMIT_HOOK_READ, "hook_read", "-ao--a" },
+    { PERMIT_HOOK_WRITE, "hook_write", "-ao--a" },
     { PERMIT_USAGE_READ, "usage_read", "-ao--a" },
     { PERMIT_AUDIT_READ, "audit_read", "-a---a" },
     { PERMIT_METRICS_READ, "metrics_read", "-a---a" },

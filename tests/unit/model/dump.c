@@ -218,6 +218,20 @@ static void dump_image(struct buf *out, const struct image_record *r)
     add_unsigned(out, r->version);
 }
 
+static void dump_hook(struct buf *out, const struct hook_record *r)
+{
+    add_id(out, r->id);
+    add_id(out, r->tenant);
+    add_id(out, r->project);
+    add_str(out, r->name);
+    add_str(out, r->url);
+    add_str(out, r->sealed);
+    add_str(out, r->fault);
+    add_unsigned(out, r->created_sequence);
+    add_number(out, r->created.ns);
+    add_unsigned(out, r->version);
+}
+
 static void dump_credential(struct buf *out, const struct credential_record *r)
 {
     add_id(out, r->id);
@@ -375,6 +389,7 @@ static void dump_belongings(struct buf *out, const struct state *state)
     DUMP_LIST(out, state, change)
     DUMP_LIST(out, state, image)
     DUMP_LIST(out, state, credential)
+    DUMP_LIST(out, state, hook)
     DUMP_LIST(out, state, upload)
 }
 

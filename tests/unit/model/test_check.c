@@ -53,6 +53,8 @@ static void stage_set_up(struct stage *stage)
     world_apply(world, (struct event){ .type = EV_IMAGE_SET, .image_set = image });
     struct credential_record credential = { .id = world_id(world), .tenant = amber };
     world_apply(world, (struct event){ .type = EV_CREDENTIAL_SET, .credential_set = credential });
+    struct hook_record hook = { .id = world_id(world), .tenant = amber, .project = vision };
+    world_apply(world, (struct event){ .type = EV_HOOK_SET, .hook_set = hook });
 
     stage->state = world->state;
     stage->amber = state_project(world->state, amber);
@@ -101,6 +103,7 @@ BREAK(change_map, (void)id_map_remove(&s->state->changes, s->state->first_change
 BREAK(change_owner, s->state->first_change->project = s->birch)
 BREAK(image_map, (void)id_map_remove(&s->state->images, s->state->first_image->r.id))
 BREAK(credential_last, s->state->last_credential = NULL)
+BREAK(hook_map, (void)id_map_remove(&s->state->hooks, s->state->first_hook->r.id))
 BREAK(node_name, (void)str_map_remove(&s->state->node_names, s->two->r.name))
 BREAK(node_pool, s->two->pool = s->state->pools.items[1]; s->two->pool->node_count++;
       s->one->pool->node_count--)
@@ -159,6 +162,7 @@ static const struct {
     { "a change of another project", change_owner, "is of the wrong project" },
     { "an image out of the map", image_map, "image 0 is not found" },
     { "a last credential that is not", credential_last, "the last credential" },
+    { "a hook out of the map", hook_map, "hook 0 is not found" },
     { "a node without its name", node_name, "node-2 is not found by name" },
     { "a node in the wrong pool", node_pool, "node-2 is in the wrong pool" },
     { "nodes counted wrong", node_count, "1 nodes and 2 names are counted, and 2" },

@@ -108,7 +108,7 @@ static void test_events(void **state)
         CHECK(name, is_word(name));
         CHECK(name, event_parse_name(str_of(name), &type) && type == i);
     }
-    CHECK("every type is named", named == 36);
+    CHECK("every type is named", named == 39);
     CHECK("none is no type", event_name(EV_NONE) == NULL);
     CHECK("beyond is no type", event_name(EV_TYPE_COUNT) == NULL);
     enum event_type type = EV_POOL_SET;
@@ -142,6 +142,8 @@ static void test_event_numbers(void **state)
         { "reservation_set", 80 },    { "reservation_removed", 81 },
         { "gang_changed", 54 },       { "change_set", 90 },
         { "change_removed", 91 },     { "allocation_noted", 62 },
+        { "hook_set", 92 },           { "hook_removed", 93 },
+        { "hook_tested", 94 },
     };
     FOR_EACH_CASE (c, stored) {
         enum event_type type = EV_NONE;

@@ -235,6 +235,8 @@ ABSENT(no_such_change, EV_CHANGE_REMOVED)
 ABSENT(no_work_to_untie, EV_WORKLOAD_UNTIED)
 ABSENT(no_such_image, EV_IMAGE_REMOVED)
 ABSENT(no_such_credential, EV_CREDENTIAL_REMOVED)
+ABSENT(no_such_hook, EV_HOOK_REMOVED)
+ABSENT(no_hook_to_test, EV_HOOK_TESTED)
 ABSENT(no_such_node, EV_NODE_REMOVED)
 ABSENT(no_contact, EV_NODE_CONTACT)
 ABSENT(no_holds, EV_NODE_HOLDS)
@@ -289,6 +291,8 @@ static void test_asserted(void **state)
         { "untying work that is not there", no_work_to_untie },
         { "removing an image that is not there", no_such_image },
         { "removing a credential that is not there", no_such_credential },
+        { "removing a hook that is not there", no_such_hook },
+        { "testing a hook that is not there", no_hook_to_test },
         { "removing a node that is not there", no_such_node },
         { "contact of a node that is not there", no_contact },
         { "holds of a node that is not there", no_holds },

@@ -1,4 +1,5 @@
 /* Random histories. Each step picks a kind of event and an object for which that event is legal. */
+#include <assert.h>
 #include <string.h>
 
 #include "model/policy.h"
@@ -317,6 +318,30 @@ static void step_credential(struct world *world)
     world_apply(world, (struct event){ .type = EV_CREDENTIAL_SET, .credential_set = r });
 }
 
+static void step_hook(struct world *world)
+{
+    struct hook *hook = NULL;
+    const struct project *project = any_project(world);
+    PICK(world, hook, world->state->first_hook, at_->next);
+    size_t choice = below(world, 4);
+    if (hook != NULL && choice <= 1) {
+        world_remove(world, choice == 0 ? EV_HOOK_REMOVED : EV_HOOK_TESTED, hook->r.id);
+        return;
+    }
+    if (project == NULL)
+        return;
+    struct hook_record r = { .id = world_id(world),
+                             .tenant = project->tenant->r.id,
+                             .project = project->r.id };
+    if (hook != NULL && choice == 2)
+        r = hook->r;
+    r.name = world_text(world, 20);
+    r.url = world_text(world, 100);
+    r.sealed = world_text(world, 200);
+    r.fault = world_text(world, 40);
+    world_apply(world, (struct event){ .type = EV_HOOK_SET, .hook_set = r });
+}
+
 static void step_upload(struct world *world)
 {
     struct upload_stored r = { .tenant = any_tenant(world), .name = world_text(world, 20) };
@@ -501,6 +526,7 @@ void world_step(struct world *world)
         { step_credential, 2 },  { step_upload, 2 }, { step_node, 8 },      { step_submit, 12 },
         { step_reservation, 4 }, { step_change, 4 }, { step_workload, 30 }, { step_grant, 15 },
         { step_allocation, 30 }, { step_gang, 8 },   { step_note, 8 },
+        { step_hook, 4 },
     };
     size_t total = 0;
     for (size_t i = 0; i < COUNT_OF(steps); i++)
@@ -559,4 +585,5 @@ void world_clear(struct world *world)
         world_remove(world, EV_IMAGE_REMOVED, state->first_image->r.id);
     while (state->first_credential != NULL)
         world_remove(world, EV_CREDENTIAL_REMOVED, state->first_credential->r.id);
+    assert(state->first_hook == NULL); /* they went with their projects */
 }

@@ -323,6 +323,8 @@ static const struct happened {
     { EV_VOLUME_SET, NULL },
     { EV_IMAGE_SET, NULL },
     { EV_CREDENTIAL_SET, NULL },
+    { EV_HOOK_SET, NULL },
+    { EV_HOOK_TESTED, NULL },
     { EV_UPLOAD_STORED, NULL },
     { EV_RESERVATION_SET, NULL },
     { EV_CHANGE_SET, NULL },
@@ -339,6 +341,7 @@ static const struct happened {
     { EV_VOLUME_REMOVED, NULL },
     { EV_IMAGE_REMOVED, NULL },
     { EV_CREDENTIAL_REMOVED, NULL },
+    { EV_HOOK_REMOVED, NULL },
     { EV_TOKEN_REMOVED, NULL },
     { EV_PROJECT_REMOVED, NULL },
     { EV_NODE_REMOVED, NULL },
@@ -481,6 +484,8 @@ static void check_feed(uint64_t *seed, enum event_type type)
 
     if (type == EV_CREDENTIAL_SET)
         event.credential_set.sealed = STR(sealed);
+    if (type == EV_HOOK_SET)
+        event.hook_set.sealed = event.hook_set.url = STR(sealed);
     feed_encode(&event, FEED_OPERATOR, NULL, &out);
     CHECK_OK(event_name(type), json_read(buf_str(&out), 0, &json, &e), &e);
     CHECK("one line", memchr(out.data, '\n', out.size) == NULL);
@@ -515,6 +520,8 @@ static void test_feed_of_tenants(void **state)
     event.tenant = (struct id){ 0, 1 };
     event.type = EV_CREDENTIAL_SET;
     CHECK("credentials are not", !feed_shows(&event, FEED_TENANT));
+    event.type = EV_HOOK_SET;
+    CHECK("nor hooks", !feed_shows(&event, FEED_TENANT));
 }
 
 int main(void)
