@@ -523,6 +523,19 @@ static void test_belongings(void **state)
     CHECK("sealed", str_starts(world.result.command.credential_set.sealed, STR("5ea1ed")));
     CHECK("list", world_get(&world, "/v1/credentials") == 200 &&
                       strstr(world.answer.body.data, "5ea1ed") == NULL);
+    CHECK("a hook",
+          world_post(&world, "/v1/hooks",
+                     "{\"name\":\"ops\",\"project\":\"amber\",\"url\":"
+                     "\"https://example.org/x\",\"secret\":\"hunter2hunter2hunter2\"}") == 201);
+    CHECK("no secret", strstr(world.answer.body.data, "hunter2") == NULL &&
+                           strstr(world.answer.body.data, "5ea1ed") == NULL);
+    CHECK("a secret that can be guessed",
+          world_post(&world, "/v1/hooks",
+                     "{\"name\":\"o\",\"project\":\"amber\",\"url\":"
+                     "\"https://example.org/x\",\"secret\":\"hunter2\"}") == 400);
+    CHECK("hooks", world_get(&world, "/v1/hooks") == 200 &&
+                       strstr(world.answer.body.data, "https://example.org/x") != NULL &&
+                       strstr(world.answer.body.data, "5ea1ed") == NULL);
     CHECK("upload", world_send(&world, HTTP_METHOD_PUT, upload, "") == 200 &&
                         world_number(&world, "size_bytes") == 42);
     CHECK("is there", world_get(&world, upload) == 200);

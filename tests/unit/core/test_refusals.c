@@ -538,6 +538,71 @@ static void tokens(void **state)
     CHECK("an absent one", lab_do(&lab, &revoke) == ERR_NOT_FOUND);
 }
 
+static const struct {
+    const char *name, *url, *sealed;
+} bad_hooks[] = {
+    { "no URL", "", "00ff" },
+    { "no secret", "https://example.org/", "" },
+    { "another scheme", "ftp://example.org/", "00ff" },
+    { "no host", "https:///x", "00ff" },
+    { "a login", "https://a:b@example.org/", "00ff" },
+    { "a space", "https://example.org/a b", "00ff" },
+    { "another line", "https://example.org/a\nx: y", "00ff" },
+    { "a secret for mail", "mailto:a@example.org", "00ff" },
+    { "no domain", "mailto:a", "" },
+    { "two receivers", "mailto:a@example.org,b@example.org", "" },
+    { "a header", "mailto:a@example.org\r\nBcc: b@example.org", "" },
+    { "an option", "mailto:-f@example.org", "" },
+};
+
+static void hooks(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    world(&lab);
+    struct command set = { .type = CMD_HOOK_SET, .actor = member_of(&lab, "amber") };
+    FOR_EACH_CASE (c, bad_hooks) {
+        set.hook_set =
+            (struct hook_spec){ STR("ops"), STR("amber"), str_of(c->url), str_of(c->sealed) };
+        CHECK(c->name, lab_do(&lab, &set) == ERR_INVALID && lab.state->first_hook == NULL);
+    }
+    set.hook_set =
+        (struct hook_spec){ STR("ops"), STR("birch"), STR("https://example.org/x"), STR("00ff") };
+    CHECK("not for others", lab_do(&lab, &set) == ERR_NOT_FOUND);
+    set.hook_set.project = STR("amber");
+    lab_must(&lab, &set);
+    const struct hook *hook = lab.state->first_hook;
+    struct id made = hook->r.id;
+
+    set.new_id = (struct id){ 0 };
+    set.hook_set.url = STR("https://example.org/y");
+    set.hook_set.sealed = (struct str){ 0 };
+    lab_must(&lab, &set);
+    CHECK("set again it is the same, and keeps its secret",
+          hook == lab.state->last_hook && str_is(hook->r.sealed, "00ff") &&
+              str_is(hook->r.url, "https://example.org/y"));
+
+    struct command note = { .type = CMD_HOOK_NOTE, .target = { .id = made } };
+    note.target.reason = STR("it answered HTTP 500");
+    CHECK("people cannot say how it went", lab_do(&lab, &note) == ERR_DENIED);
+    note.actor = (struct actor){ .role = ROLE_SYSTEM, .name = STR("system") };
+    lab_must(&lab, &note);
+    uint64_t sequence = lab.state->sequence;
+    lab_must(&lab, &note);
+    CHECK("the same fault is no news", lab.state->sequence == sequence &&
+                                           str_is(hook->r.fault, "it answered HTTP 500") &&
+                                           str_is(hook->r.sealed, "00ff"));
+
+    struct command remove = { .type = CMD_HOOK_REMOVE, .target = { .id = made } };
+    struct command test = { .type = CMD_HOOK_TEST, .target = { .id = made } };
+    remove.actor = test.actor = member_of(&lab, "birch");
+    CHECK("foreign is absent",
+          lab_do(&lab, &remove) == ERR_NOT_FOUND && lab_do(&lab, &test) == ERR_NOT_FOUND);
+    remove.actor = test.actor = member_of(&lab, "amber");
+    CHECK("its own is tested", lab_do(&lab, &test) == ERR_OK);
+    CHECK("and goes", lab_do(&lab, &remove) == ERR_OK && lab.state->first_hook == NULL);
+}
+
 static void images_and_credentials(void **state)
 {
     (void)state;
@@ -613,6 +678,7 @@ int main(void)
         cmocka_unit_test(profiles_give_requests),
         cmocka_unit_test(profiles_are_for_some),
         cmocka_unit_test(tokens),
+        cmocka_unit_test(hooks),
         cmocka_unit_test(images_and_credentials),
         cmocka_unit_test(a_start_needs_a_new_epoch),
     };

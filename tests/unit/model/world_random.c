@@ -525,8 +525,7 @@ void world_step(struct world *world)
         { step_project, 6 },     { step_token, 2 },  { step_volume, 2 },    { step_image, 2 },
         { step_credential, 2 },  { step_upload, 2 }, { step_node, 8 },      { step_submit, 12 },
         { step_reservation, 4 }, { step_change, 4 }, { step_workload, 30 }, { step_grant, 15 },
-        { step_allocation, 30 }, { step_gang, 8 },   { step_note, 8 },
-        { step_hook, 4 },
+        { step_allocation, 30 }, { step_gang, 8 },   { step_note, 8 },      { step_hook, 4 },
     };
     size_t total = 0;
     for (size_t i = 0; i < COUNT_OF(steps); i++)

@@ -22,8 +22,7 @@ struct group {
 static const struct schema *const spec_schemas[] = {
     &workload_spec_schema, &project_spec_schema,    &quota_spec_schema, &class_spec_schema,
     &pool_spec_schema,     &profile_spec_schema,    &token_spec_schema, &volume_spec_schema,
-    &image_spec_schema,    &credential_spec_schema,
-    &hook_spec_schema,
+    &image_spec_schema,    &credential_spec_schema, &hook_spec_schema,
 };
 static const struct schema *const partial_schemas[] = {
     &settings_spec_schema,
@@ -32,12 +31,12 @@ static const struct schema *const partial_schemas[] = {
     &observed_schema,
 };
 static const struct schema *const view_schemas[] = {
-    &project_view_schema,    &class_view_schema,       &pool_view_schema,   &request_view_schema,
-    &profile_view_schema,    &device_view_schema,      &node_view_schema,   &workload_view_schema,
-    &allocation_view_schema, &explanation_view_schema, &volume_view_schema, &image_view_schema,
-    &token_view_schema,      &credential_view_schema,  &hook_view_schema, &upload_view_schema, &usage_view_schema,
-    &invoice_view_schema,    &segment_view_schema,     &audit_view_schema,  &whoami_view_schema,
-    &status_view_schema,     &problem_view_schema,
+    &project_view_schema,    &class_view_schema,       &pool_view_schema,    &request_view_schema,
+    &profile_view_schema,    &device_view_schema,      &node_view_schema,    &workload_view_schema,
+    &allocation_view_schema, &explanation_view_schema, &volume_view_schema,  &image_view_schema,
+    &token_view_schema,      &credential_view_schema,  &hook_view_schema,    &upload_view_schema,
+    &usage_view_schema,      &invoice_view_schema,     &segment_view_schema, &audit_view_schema,
+    &whoami_view_schema,     &status_view_schema,      &problem_view_schema,
 };
 static const struct schema *const message_schemas[] = {
     &hello_schema,           &welcome_schema,      &refuse_schema,
