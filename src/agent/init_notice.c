@@ -208,7 +208,7 @@ static void go_deaf(struct notice *notice)
 
 static void take_answer(struct notice *notice)
 {
-    struct init_report record;
+    struct init_report record = { .kind = 0 };
     long got = system_call(__NR_read, INIT_REPORT_FD, (long)&record, sizeof(record), 0);
     if (got <= 0) { /* there is no shim any more */
         go_deaf(notice);
@@ -264,6 +264,6 @@ void notice_serve(struct notice *notice, const struct notice_poll polls[NOTICE_P
         if (polls[2 + i].seen != 0 && connection->fd == polls[2 + i].fd)
             hear(notice, connection);
     }
-    if (polls[1].seen != 0)
+    if (polls[1].seen != 0 && !notice->is_deaf)
         let_in(notice);
 }

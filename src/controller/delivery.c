@@ -69,7 +69,9 @@ static void settle(struct delivery *delivery)
         size_t size = MIN_OF(line.size - fault.size, sizeof(why) - 1);
         for (size_t i = 0; i < size; i++) {
             char c = line.data[fault.size + i];
-            why[i] = c >= ' ' && c < 0x7f ? c : '?';
+            why[i] = '?';
+            if (c >= ' ' && c < 0x7f)
+                why[i] = c;
         }
         why[size] = '\0';
     }

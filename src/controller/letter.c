@@ -73,9 +73,13 @@ static void write_json(const struct state *state, const struct event *event, str
 /* Names are their owners': no line of a message begins or ends with them. */
 static void add_plain(struct buf *out, struct str text)
 {
-    for (size_t i = 0; i < text.size; i++)
-        buf_add_char(out, (unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f ? '?'
-                                                                                    : text.data[i]);
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if (c < ' ' || c == 0x7f)
+            buf_add_char(out, '?');
+        else
+            buf_add_char(out, text.data[i]);
+    }
 }
 
 static void write_text(const struct state *state, const struct event *event, struct buf *out)

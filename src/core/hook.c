@@ -105,7 +105,7 @@ enum err decide_hook_set(struct decision *d, struct error *e)
                                .name = spec->name,
                                .url = spec->url,
                                .sealed = spec->sealed };
-    if (r->sealed.size == 0 && !is_mail(spec->url))
+    if (old != NULL && r->sealed.size == 0 && !is_mail(spec->url))
         r->sealed = str_copy(d->arena, old->r.sealed); /* the event drops the state's own */
     return ERR_OK;
 }
