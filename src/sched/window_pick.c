@@ -151,10 +151,13 @@ static bool is_picked(const struct market *market, const struct offer *offer)
 {
     const struct sched *sched = market->sched;
     struct window own = reservation_window(&market->window->reservation->r);
-    for (size_t at = market->newest[offer->ordinal]; at != 0; at = market->before.items[at - 1]) {
+    size_t at = market->newest[offer->ordinal];
+    while (at != 0) {
         const struct pick *pick = &sched->picks.items[at - 1];
         if (window_overlaps(own, reservation_window(&pick->window->reservation->r)))
             return true;
+        assert(market->before.items != NULL); /* there is one for each pick */
+        at = market->before.items[at - 1];
     }
     return false;
 }
