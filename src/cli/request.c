@@ -215,6 +215,22 @@ static const struct cli_option *option_of_field(const struct cli *cli, struct st
     return NULL;
 }
 
+/* Bounds of amounts come in thousandths; who typed "--gpus 0.5" did not. */
+static void in_wholes(const char *text, struct buf *out)
+{
+    while (*text != '\0') {
+        size_t digits = strspn(text, "0123456789");
+        size_t step = MAX_OF(digits, (size_t)1);
+        int64_t milli = 0;
+        char amount[MILLI_TEXT_MAX];
+        if (digits > 0 && str_to_i64((struct str){ text, digits }, 0, INT64_MAX, &milli))
+            buf_add_text(out, milli_text(milli, amount));
+        else
+            buf_add(out, text, step);
+        text += step;
+    }
+}
+
 /* "gpu_milli: ..." and "depends_on[0].when: ..." as "--gpus: ..." and "--after: ...". */
 static void name_option(const struct cli *cli, const json_t *problem, struct error *e)
 {
@@ -228,6 +244,11 @@ static void name_option(const struct cli *cli, const json_t *problem, struct err
         return;
     const char *rest = before.text + stem.size;
     rest += rest[0] == '[' || rest[0] == '.' ? strcspn(rest, ": ") : 0;
+    AUTO(buf) struct buf wholes = { 0 };
+    if (option->kind == OPTION_MILLI && strstr(rest, "..") != NULL) {
+        in_wholes(rest, &wholes);
+        rest = wholes.data;
+    }
     (void)err_cause(e, before.code, before.cause, "--%s%s", option->name, rest);
 }
 
