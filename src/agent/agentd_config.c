@@ -146,6 +146,12 @@ static enum err draft_devices(const struct agentd *agentd, const struct grant *g
             return err_field(e, "devices", "device %u is granted, but the node has %zu", indices[i],
                              inventory->count);
         const struct gpu_device *device = &inventory->devices[indices[i]];
+        if (grant_slice_of(&grant->devices[i]).size > 0 && !device->is_simulated)
+            return err_field(e, "devices",
+                             "device %u: a partition of it is granted, and this node makes none;"
+                             " make instances by hand (they are devices of their own), or let the"
+                             " class be sliced otherwise",
+                             indices[i]);
         add_nodes(draft, device->nodes, device->node_count);
     }
     if (grant->device_count > 0)

@@ -193,6 +193,7 @@ static const struct cli_option submit_options[] = {
     TEXT("profile", 0, NULL, "NAME", "a predefined shape; options override its fields"),
     MILLI("gpus", 'g', "gpu_milli", "devices per member: 0.5 a fraction, 2 whole ones"),
     MIB("gpu-memory", 0, "gpu_memory_mib", "instead: a fraction by memory"),
+    TEXT("mig-profile", 0, "mig_profile", "NAME", "instead: a partition of a device, as 1g.10gb"),
     { "devices", 0, OPTION_DEVICES, OPTION_BODY, NULL, "NxSHARE", "2x0.5: two devices, half of each" },
     { "class", 'c', OPTION_LIST, OPTION_BODY, "classes", "NAME,...", "resource classes, the best first" },
     MILLI("cpus", 0, "cpu_milli", "cores per member"),
@@ -415,6 +416,7 @@ static const struct cli_option class_options[] = {
     TEXT("kind", 0, NULL, "KIND", "gpu or cpu"),
     MIB("memory", 'm', "memory_mib", "of one device"),
     TEXT("slicing", 0, NULL, "HOW", "policed, mig or cooperative"),
+    TEXT("mig", 0, NULL, "TABLE", "which partitions there are, as h100-80g (default: by its name)"),
     NUMBER("price-micros", 0, "price_micros_per_hour", "of a whole device and hour, in millionths"),
 };
 static const struct cli_option pool_options[] = {
@@ -424,6 +426,7 @@ static const struct cli_option profile_options[] = {
     TEXT("description", 'd', NULL, "TEXT", "for people"),
     MILLI("gpus", 'g', "gpu_milli", "devices per member"),
     MIB("gpu-memory", 0, "gpu_memory_mib", "instead: a fraction by memory"),
+    TEXT("mig-profile", 0, "mig_profile", "NAME", "instead: a partition of a device, as 1g.10gb"),
     MILLI("cpus", 0, "cpu_milli", "cores per member"),
     MIB("memory", 'm', "memory_mib", "memory per member"),
     { "class", 'c', OPTION_LIST, OPTION_BODY, "classes", "NAME,...", "the best first" },

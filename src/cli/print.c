@@ -121,7 +121,10 @@ static void add_gpus(struct buf *out, const json_t *request)
 {
     json_int_t mib = json_integer_value(json_object_get(request, "gpu_memory_mib"));
     json_int_t devices = json_integer_value(json_object_get(request, "devices"));
-    if (mib > 0) {
+    const char *profile = json_string_value(json_object_get(request, "mig_profile"));
+    if (profile != NULL) {
+        safe_line(str_of(profile), out);
+    } else if (mib > 0) {
         buf_format(out, "%lld MiB", (long long)mib);
     } else if (devices > 0) {
         buf_format(out, "%lldx", (long long)devices);

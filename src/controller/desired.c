@@ -223,6 +223,10 @@ static void grant_devices(struct grant *grant, const struct allocation *allocati
             .index = (uint16_t)shares->items[i].device,
             .milli = (uint16_t)shares->items[i].milli,
             .memory_mib = (uint32_t)shares->items[i].memory_mib,
+            .flags = grant_slice_flags(
+                (struct grant_slice){ .start = (uint32_t)shares->items[i].slice_start,
+                                      .size = (uint32_t)shares->items[i].slice_size,
+                                      .compute = (uint32_t)shares->items[i].slice_compute }),
         };
     }
 }

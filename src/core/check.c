@@ -146,11 +146,12 @@ static enum err check_device_fields(const struct request *r, struct error *e)
 {
     char text[MILLI_TEXT_MAX];
     bool has_devices = r->devices > 0 || r->share_milli > 0;
-    if ((r->gpu_milli > 0) + (r->gpu_memory_mib > 0) + has_devices > 1)
+    bool has_profile = r->mig_profile != MIG_ANY;
+    if ((r->gpu_milli > 0) + (r->gpu_memory_mib > 0) + has_devices + has_profile > 1)
         return err_field(
             e, "gpu_milli",
-            "give only one of --gpus (gpu_milli), --gpu-memory (gpu_memory_mib), and --devices"
-            " (devices with share_milli)");
+            "give only one of --gpus (gpu_milli), --gpu-memory (gpu_memory_mib), --mig-profile"
+            " (mig_profile), and --devices (devices with share_milli)");
     if (has_devices && (r->devices == 0 || r->share_milli == 0))
         return err_field(e, "devices", "devices and share_milli belong together; give both");
     if (r->gpu_milli > 1000 && r->gpu_milli % 1000 != 0)
@@ -168,6 +169,7 @@ enum err check_request(const struct request *r, struct error *e)
         { "gpu_memory_mib", r->gpu_memory_mib, 0, INT64_C(1) << 32 },
         { "devices", r->devices, 0, ALLOCATION_DEVICES_MAX },
         { "share_milli", r->share_milli, 0, 1000 },
+        { "mig_profile", (int64_t)r->mig_profile, 0, MIG_NAME_COUNT - 1 },
         { "cpu_milli", r->cpu_milli, 0, MEMBER_CPU_MILLI_MAX },
         { "memory_mib", r->memory_mib, 0, MEMBER_MEMORY_MIB_MAX },
     };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/policy.h"
+#include "model/mig.h"
 
 static const struct id no_tenant;
 
@@ -147,6 +148,7 @@ static enum err class_check(const struct class_spec *spec, struct error *e)
         { "kind", spec->kind, 0, CLASS_KIND_COUNT - 1 },
         { "memory_mib", spec->memory_mib, 0, INT64_C(1) << 32 },
         { "slicing", spec->slicing, 0, SLICING_COUNT - 1 },
+        { "mig", spec->mig, 0, MIG_TABLE_COUNT - 1 },
         { "price_micros_per_hour", spec->price_micros_per_hour, 0, INT64_C(1000000000000) },
     };
     return check_ranges(ranges, COUNT_OF(ranges), e);
@@ -165,6 +167,7 @@ static struct class_record class_of_spec(const struct decision *d, const struct 
     next.kind = (enum class_kind)given_or(spec->kind, next.kind);
     next.memory_mib = given_or(spec->memory_mib, next.memory_mib);
     next.slicing = (enum slicing)given_or(spec->slicing, next.slicing);
+    next.mig = (enum mig_table_name)given_or(spec->mig, next.mig);
     next.price_micros_per_hour = given_or(spec->price_micros_per_hour, next.price_micros_per_hour);
     return next;
 }
@@ -172,7 +175,24 @@ static struct class_record class_of_spec(const struct decision *d, const struct 
 static bool class_differs(const struct class_record *a, const struct class_record *b)
 {
     return a->kind != b->kind || a->memory_mib != b->memory_mib || a->slicing != b->slicing ||
-           a->price_micros_per_hour != b->price_micros_per_hour || !str_eq(a->vendor, b->vendor);
+           a->mig != b->mig || a->price_micros_per_hour != b->price_micros_per_hour ||
+           !str_eq(a->vendor, b->vendor);
+}
+
+/* The partitions are those of its devices. */
+static enum err class_check_mig(const struct class_record *r, struct error *e)
+{
+    const struct mig_table *table = mig_table_of(r);
+    if (r->mig != MIG_TABLE_NONE && table == NULL)
+        return err_field(e, "mig", "mig: parts of its devices are no partitions; give slicing mig");
+    if (table == NULL)
+        return ERR_OK;
+    int64_t least = table->profiles[MIG_PROFILES_MAX - 1].memory_mib;
+    if (r->memory_mib < least)
+        return err_field(e, "memory_mib",
+                         "memory_mib: a device with the partitions of %s has %lld at least",
+                         enum_name(&mig_table_names, mig_table_name_of(r)), (long long)least);
+    return ERR_OK;
 }
 
 /* Where a class is still in use, as a word; NULL: nowhere. */
@@ -254,6 +274,30 @@ static const char *class_namer(const struct decision *d, int64_t number)
     return NULL;
 }
 
+/* Somebody has a part of one of its devices. */
+static bool has_parts(const struct state *state, int64_t number)
+{
+    for (const struct node *node = state->first_node; node != NULL; node = node->next) {
+        for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
+            for (size_t i = 0; a->r.class_number == number && i < a->r.shares.count; i++)
+                if (a->r.shares.items[i].milli < 1000)
+                    return true;
+    }
+    return false;
+}
+
+/* What is held was made as parts were then. */
+static enum err class_check_parts(const struct decision *d, const struct class_record *was,
+                                  const struct class_record *is, struct error *e)
+{
+    bool is_other = was->slicing != is->slicing || mig_table_of(was) != mig_table_of(is);
+    if (!is_other || !has_parts(d->state, was->number))
+        return ERR_OK;
+    return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT,
+                     "slicing cannot change while parts of its devices are in use; drain its nodes"
+                     " first");
+}
+
 enum err decide_class_set(struct decision *d, struct error *e)
 {
     const struct class_spec *spec = &d->command->class_set;
@@ -274,6 +318,11 @@ enum err decide_class_set(struct decision *d, struct error *e)
         return err_cause(e, ERR_CONFLICT, CAUSE_CONFLICT,
                          "kind cannot change while the class is used: %s",
                          class_user(d->state, old->r.number));
+    rc = class_check_mig(&next, e);
+    if (rc == ERR_OK && old != NULL)
+        rc = class_check_parts(d, &old->r, &next, e);
+    if (rc != ERR_OK)
+        return rc;
     if (old == NULL || class_differs(&old->r, &next))
         decide_add(d, EV_CLASS_SET, no_tenant)->class_set = next;
     return ERR_OK;
@@ -433,6 +482,7 @@ enum err decide_profile_set(struct decision *d, struct error *e)
     r->gpu_memory_mib = given_or(spec->gpu_memory_mib, r->gpu_memory_mib);
     r->devices = given_or(spec->devices, r->devices);
     r->share_milli = given_or(spec->share_milli, r->share_milli);
+    r->mig_profile = (enum mig_name)given_or(spec->mig_profile, r->mig_profile);
     r->cpu_milli = given_or(spec->cpu_milli, r->cpu_milli);
     r->memory_mib = given_or(spec->memory_mib, r->memory_mib);
     rc = check_request(r, e);

@@ -114,19 +114,20 @@ static enum err check_texts(const struct workload_spec *s, struct error *e)
 
 static bool wants_devices(const struct request *r)
 {
-    return r->gpu_milli > 0 || r->gpu_memory_mib > 0 || r->devices > 0;
+    return r->gpu_milli > 0 || r->gpu_memory_mib > 0 || r->devices > 0 || r->mig_profile != MIG_ANY;
 }
 
 /* Device amounts given by hand replace those of the profile as a whole: they exclude each other. */
 static void merge_amounts(const struct workload_spec *s, struct request *r)
 {
     bool by_hand = s->gpu_milli != UNSET || s->gpu_memory_mib != UNSET || s->devices != UNSET ||
-                   s->share_milli != UNSET;
+                   s->share_milli != UNSET || given_or(s->mig_profile, MIG_ANY) != MIG_ANY;
     if (by_hand) {
         r->gpu_milli = given_or(s->gpu_milli, 0);
         r->gpu_memory_mib = given_or(s->gpu_memory_mib, 0);
         r->devices = given_or(s->devices, 0);
         r->share_milli = given_or(s->share_milli, 0);
+        r->mig_profile = (enum mig_name)given_or(s->mig_profile, MIG_ANY);
     }
     r->cpu_milli = given_or(s->cpu_milli, r->cpu_milli);
     r->memory_mib = given_or(s->memory_mib, r->memory_mib);
@@ -412,6 +413,29 @@ static enum err check_bounds(const struct decision *d, const struct workload_rec
         milli_text(bound, bound_text), is_fixed ? ", or let it be preemptible" : "");
 }
 
+/* "; h100-80g has the partitions 1g.10gb, ... and none that covers it", or "". */
+static const char *uncovered(const struct decision *d, const struct request *r)
+{
+    const char *out = "";
+    for (size_t i = 0; i < d->state->classes.count; i++) {
+        const struct class_object *class = state_class(d->state, (int64_t)i);
+        bool is_named = r->class_count == 0;
+        for (size_t k = 0; k < r->class_count; k++)
+            is_named = is_named || r->class_numbers[k] == (int64_t)i;
+        if (!is_named || class->is_removed)
+            continue;
+        const struct slicing_need need = request_slice(d->state, r, (int64_t)i);
+        if (need.table == NULL || need.profile != NULL)
+            continue;
+        out = arena_format(d->arena, "%s; %.*s has the partitions", out, STR_ARG(class->r.name));
+        for (size_t k = 0; k < MIG_PROFILES_MAX; k++)
+            out = arena_format(d->arena, "%s%s %s", out, k > 0 ? "," : "",
+                               enum_name(&mig_names, need.table->profiles[k].name));
+        out = arena_format(d->arena, "%s, and none that covers what is asked for", out);
+    }
+    return out;
+}
+
 /* Which of what one member wants is more than any node has; "": none alone. */
 static const char *excess(const struct decision *d, const struct request *r)
 {
@@ -419,10 +443,10 @@ static const char *excess(const struct decision *d, const struct request *r)
     char most_text[MILLI_TEXT_MAX];
     struct node_most most = sched_most(d->sched, r);
     int64_t devices = r->devices > 0 ? r->devices : (r->gpu_milli + 999) / 1000;
-    const char *out = "";
+    const char *out = uncovered(d, r);
     if (devices > most.devices)
-        out = arena_format(d->arena, "; it asks for %lld devices, and a node has at most %lld",
-                           (long long)devices, (long long)most.devices);
+        out = arena_format(d->arena, "%s; it asks for %lld devices, and a node has at most %lld",
+                           out, (long long)devices, (long long)most.devices);
     if (r->gpu_memory_mib > most.device_mib)
         out = arena_format(d->arena,
                            "%s; it asks for %lld MiB of one device, and a device has at most %lld",

@@ -66,6 +66,26 @@ static const char *const slicings[SLICING_COUNT] = {
 };
 NAMES(slicing_names, "slicing", slicings);
 
+static const char *const mig_tables[MIG_TABLE_COUNT] = {
+    [MIG_TABLE_A100_40G] = "a100-40g", [MIG_TABLE_A100_80G] = "a100-80g",
+    [MIG_TABLE_H100_80G] = "h100-80g", [MIG_TABLE_H100_94G] = "h100-94g",
+    [MIG_TABLE_H100_96G] = "h100-96g", [MIG_TABLE_H200_141G] = "h200-141g",
+};
+NAMES(mig_table_names, "MIG table", mig_tables);
+
+static const char *const mig_profiles[MIG_NAME_COUNT] = {
+    [MIG_1G_5GB] = "1g.5gb",   [MIG_1G_10GB] = "1g.10gb",   [MIG_2G_10GB] = "2g.10gb",
+    [MIG_3G_20GB] = "3g.20gb", [MIG_4G_20GB] = "4g.20gb",   [MIG_7G_40GB] = "7g.40gb",
+    [MIG_1G_20GB] = "1g.20gb", [MIG_2G_20GB] = "2g.20gb",   [MIG_3G_40GB] = "3g.40gb",
+    [MIG_4G_40GB] = "4g.40gb", [MIG_7G_80GB] = "7g.80gb",   [MIG_1G_12GB] = "1g.12gb",
+    [MIG_1G_24GB] = "1g.24gb", [MIG_2G_24GB] = "2g.24gb",   [MIG_3G_47GB] = "3g.47gb",
+    [MIG_4G_47GB] = "4g.47gb", [MIG_7G_94GB] = "7g.94gb",   [MIG_3G_48GB] = "3g.48gb",
+    [MIG_4G_48GB] = "4g.48gb", [MIG_7G_96GB] = "7g.96gb",   [MIG_1G_18GB] = "1g.18gb",
+    [MIG_1G_35GB] = "1g.35gb", [MIG_2G_35GB] = "2g.35gb",   [MIG_3G_71GB] = "3g.71gb",
+    [MIG_4G_71GB] = "4g.71gb", [MIG_7G_141GB] = "7g.141gb",
+};
+NAMES(mig_names, "MIG profile", mig_profiles);
+
 static const char *const site_kinds[SITE_KIND_COUNT] = {
     [SITE_NATIVE] = "native",         [SITE_SLURM] = "slurm", [SITE_PBS] = "pbs",
     [SITE_KUBERNETES] = "kubernetes", [SITE_CLOUD] = "cloud", [SITE_SIM] = "sim",

@@ -58,6 +58,48 @@ enum change_state {
 enum workload_kind { KIND_JOB, KIND_SESSION, KIND_SERVICE, KIND_CLUSTER, WORKLOAD_KIND_COUNT };
 enum class_kind { CLASS_GPU, CLASS_CPU, CLASS_KIND_COUNT };
 enum slicing { SLICING_POLICED, SLICING_MIG, SLICING_COOPERATIVE, SLICING_COUNT };
+/* Which partitions the devices of a class have: mig.h. */
+enum mig_table_name {
+    MIG_TABLE_NONE, /* the one that goes with the class's name, if any */
+    MIG_TABLE_A100_40G,
+    MIG_TABLE_A100_80G,
+    MIG_TABLE_H100_80G,
+    MIG_TABLE_H100_94G,
+    MIG_TABLE_H100_96G,
+    MIG_TABLE_H200_141G,
+    MIG_TABLE_COUNT
+};
+/* A profile by its name: several tables may have it. */
+enum mig_name {
+    MIG_ANY, /* none is named */
+    MIG_1G_5GB,
+    MIG_1G_10GB,
+    MIG_2G_10GB,
+    MIG_3G_20GB,
+    MIG_4G_20GB,
+    MIG_7G_40GB,
+    MIG_1G_20GB,
+    MIG_2G_20GB,
+    MIG_3G_40GB,
+    MIG_4G_40GB,
+    MIG_7G_80GB,
+    MIG_1G_12GB,
+    MIG_1G_24GB,
+    MIG_2G_24GB,
+    MIG_3G_47GB,
+    MIG_4G_47GB,
+    MIG_7G_94GB,
+    MIG_3G_48GB,
+    MIG_4G_48GB,
+    MIG_7G_96GB,
+    MIG_1G_18GB,
+    MIG_1G_35GB,
+    MIG_2G_35GB,
+    MIG_3G_71GB,
+    MIG_4G_71GB,
+    MIG_7G_141GB,
+    MIG_NAME_COUNT
+};
 enum site_kind {
     SITE_NATIVE,
     SITE_SLURM,
@@ -121,6 +163,8 @@ extern const struct enum_names end_policy_names;
 extern const struct enum_names workload_kind_names;
 extern const struct enum_names class_kind_names;
 extern const struct enum_names slicing_names;
+extern const struct enum_names mig_table_names;
+extern const struct enum_names mig_names; /* "1g.10gb" */
 extern const struct enum_names site_kind_names;
 extern const struct enum_names on_contact_loss_names;
 extern const struct enum_names restart_policy_names;

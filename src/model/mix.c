@@ -13,7 +13,7 @@ static bool is_same(const struct request *a, const struct request *b)
     return a->gpu_milli == b->gpu_milli && a->gpu_memory_mib == b->gpu_memory_mib &&
            a->devices == b->devices && a->share_milli == b->share_milli &&
            a->cpu_milli == b->cpu_milli && a->memory_mib == b->memory_mib &&
-           a->class_count == b->class_count &&
+           a->mig_profile == b->mig_profile && a->class_count == b->class_count &&
            memcmp(a->class_numbers, b->class_numbers,
                   a->class_count * sizeof(a->class_numbers[0])) == 0;
 }

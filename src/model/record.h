@@ -99,6 +99,7 @@ struct class_record {
     struct str vendor;  /* "nvidia", "amd", "sim", ... */
     int64_t memory_mib; /* of one device; 0 for CPU classes */
     enum slicing slicing;
+    enum mig_table_name mig;       /* NONE: by the class's name */
     int64_t price_micros_per_hour; /* the flat rate card: per whole device (or core) and hour */
     struct decay capacity; /* kept by evolve, of usable devices; else only a snapshot's counts */
     uint64_t version;      /* sequence of the event that last changed the object; the ETag */
@@ -121,8 +122,9 @@ struct request {
     int64_t memory_mib;
     int64_t class_numbers[REQUEST_CLASSES_MAX]; /* in order of preference */
     size_t class_count;                         /* 0: any class the project may use */
-    enum topology required;  /* all members within one of these; TOPOLOGY_NONE: anywhere */
-    enum topology preferred; /* the same where it can be had */
+    enum topology required;    /* all members within one of these; TOPOLOGY_NONE: anywhere */
+    enum topology preferred;   /* the same where it can be had */
+    enum mig_name mig_profile; /* instead of gpu_milli: that partition of one device */
 };
 
 struct profile_record {
@@ -470,9 +472,9 @@ struct workload_record {
     bool is_on_demand;      /* the window of its reservation ended, and it went on */
 
     enum workload_state state;
-    enum cause cause;  /* why it is in this state; of queued work the scheduler knows better */
-    struct str detail; /* numbers behind the cause, for people */
+    enum cause cause; /* why it is in this state; of queued work the scheduler knows better */
     enum workload_state after_stop; /* while stopping: WL_QUEUED or a final state */
+    struct str detail;              /* numbers behind the cause, for people */
     int64_t attempt;                /* 0 before the first */
     int64_t failures;
     int64_t evictions;
@@ -517,6 +519,9 @@ struct device_share {
     int64_t device; /* index on the node */
     int64_t milli;  /* 1000: the whole device */
     int64_t memory_mib;
+    int64_t slice_start; /* of a partition by the vendor's table: its first memory slice, */
+    int64_t slice_size;  /* how many these are; 0: it is none */
+    int64_t slice_compute;
 };
 
 struct share_list {

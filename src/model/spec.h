@@ -57,6 +57,7 @@ struct workload_spec {
     struct str upload; /* digest in hexadecimal of stored code, unpacked at the working directory */
     int64_t count;     /* > 1: an array of that many workloads */
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib, shm_mib;
+    int64_t mig_profile; /* enum mig_name, or UNSET */
     int64_t members, members_min;
     int64_t priority;
     int64_t time_limit_s, grace_s, retries, fence_after_s;
@@ -85,7 +86,7 @@ struct project_spec {
 
 struct class_spec {
     struct str name, vendor;
-    int64_t kind, memory_mib, slicing, price_micros_per_hour;
+    int64_t kind, memory_mib, slicing, mig, price_micros_per_hour;
 };
 
 struct pool_spec {
@@ -98,6 +99,7 @@ struct profile_spec {
     struct str_list classes, pools;
     struct str_list projects; /* "*" alone: everybody's again */
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
+    int64_t mig_profile;
     struct topology_spec topology;
 };
 

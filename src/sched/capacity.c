@@ -34,10 +34,16 @@ struct sdevice *snode_device(struct snode *node, int64_t index)
 
 /* ---- sums of a class ----------------------------------------------------------------------- */
 
-static int64_t device_open_milli(const struct sdevice *device)
+int64_t device_open_milli(const struct sdevice *device)
 {
     if (!device->is_usable || device->whole > 0)
         return 0;
+    if (device->is_partitioned) {
+        int64_t used = 0;
+        for (size_t i = 0; i < MIG_MEMORY_SLICES; i++)
+            used += device->slices[i] > 0;
+        return 1000 - used * 1000 / MIG_MEMORY_SLICES;
+    }
     return MAX_OF(1000 - device->milli, INT64_C(0));
 }
 
@@ -109,6 +115,7 @@ static void device_book(struct sdevice *device, const struct device_share *share
         return;
     }
     device->sharers++;
+    slices_book(device, share, 1);
     if (device->is_isolated)
         return;
     if (device->tenant != NULL && device->tenant != tenant)
@@ -127,6 +134,7 @@ static void device_unbook(struct sdevice *device, const struct device_share *sha
     }
     assert(device->sharers > 0);
     device->sharers--;
+    slices_book(device, share, -1);
     if (device->sharers > 0)
         return;
     device->tenant = NULL;
@@ -178,11 +186,13 @@ static void devices_load(const struct sched *sched, struct snode *node)
     for (size_t i = 0; i < list->count; i++) {
         const struct device_record *r = &list->items[i];
         const struct class_object *class = state_class(sched->state, r->class_number);
+        bool is_partitioned = mig_table_of(&class->r) != NULL;
         node->devices[i] = (struct sdevice){
             .index = r->index,
             .class_number = r->class_number,
-            .usable_mib = usable_mib(sched->state, r->memory_mib),
+            .usable_mib = is_partitioned ? r->memory_mib : usable_mib(sched->state, r->memory_mib),
             .is_isolated = class->r.slicing == SLICING_MIG,
+            .is_partitioned = is_partitioned,
             .is_usable = device_is_usable(r),
         };
         if (snode_part(node, r->class_number) != NULL)

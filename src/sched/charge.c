@@ -6,6 +6,8 @@ enum request_kind request_kind(const struct request *request)
         return REQUEST_MEMORY;
     if (request->devices > 0)
         return request->share_milli == 1000 ? REQUEST_WHOLE : REQUEST_SHARE;
+    if (request->mig_profile != MIG_ANY)
+        return REQUEST_SHARE;
     if (request->gpu_milli > 0)
         return request->gpu_milli < 1000 ? REQUEST_SHARE : REQUEST_WHOLE;
     return REQUEST_CORES;
@@ -27,6 +29,19 @@ int64_t request_devices(const struct request *request)
     return request->gpu_milli < 1000 ? 1 : request->gpu_milli / 1000;
 }
 
+struct slicing_need request_slice(const struct state *state, const struct request *request,
+                                  int64_t class_number)
+{
+    enum request_kind kind = request_kind(request);
+    struct slicing_need need = { 0 };
+    if (kind != REQUEST_SHARE && kind != REQUEST_MEMORY)
+        return need;
+    need.table = mig_table_of(&state_class(state, class_number)->r);
+    if (need.table != NULL)
+        need.profile = mig_cover(need.table, request);
+    return need;
+}
+
 int64_t usable_mib(const struct state *state, int64_t memory_mib)
 {
     return MAX_OF(memory_mib - state->settings.device_reserve_mib, INT64_C(0));
@@ -35,6 +50,9 @@ int64_t usable_mib(const struct state *state, int64_t memory_mib)
 int64_t request_charge(const struct state *state, const struct request *request,
                        int64_t class_number)
 {
+    const struct slicing_need need = request_slice(state, request, class_number);
+    if (need.profile != NULL)
+        return request_devices(request) * mig_milli(need.profile);
     switch (request_kind(request)) {
     case REQUEST_CORES:
         return request->cpu_milli;
@@ -63,5 +81,8 @@ int64_t request_class(const struct state *state, const struct request *request, 
     enum class_kind kind = request_kind(request) == REQUEST_CORES ? CLASS_CPU : CLASS_GPU;
     if (class == NULL || class->is_removed || class->r.kind != kind)
         return -1;
-    return number;
+    const struct slicing_need need = request_slice(state, request, number);
+    bool is_covered =
+        need.profile != NULL || (need.table == NULL && request->mig_profile == MIG_ANY);
+    return is_covered ? number : -1;
 }

@@ -95,7 +95,8 @@ static bool same_device(const struct sdevice *a, const struct sdevice *b)
            a->usable_mib == b->usable_mib && a->milli == b->milli && a->mib == b->mib &&
            a->whole == b->whole && a->sharers == b->sharers && a->tenant == b->tenant &&
            a->is_mixed == b->is_mixed && a->is_isolated == b->is_isolated &&
-           a->is_usable == b->is_usable;
+           a->is_partitioned == b->is_partitioned && a->is_usable == b->is_usable &&
+           memcmp(a->slices, b->slices, sizeof(a->slices)) == 0;
 }
 
 static bool same_node(const struct snode *kept, const struct snode *built, struct error *e)

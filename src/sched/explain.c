@@ -27,11 +27,22 @@ static const char *units(const struct explaining *x, int64_t milli)
     return milli_text(milli, arena_new(x->arena, MILLI_TEXT_MAX, 1));
 }
 
+static const char *profile_name(const struct mig_profile *profile)
+{
+    return enum_name(&mig_names, profile->name);
+}
+
 /* What one member asks for: "4 h100-80g", "0.500 h100-80g", "2000 MiB of h100-80g". */
 static const char *wish(const struct explaining *x, int64_t class_number)
 {
     const struct request *r = &x->workload->r.request;
     const char *class = class_name(x, class_number);
+    const struct slicing_need need = request_slice(x->sched->state, r, class_number);
+    if (need.profile != NULL && request_devices(r) > 1)
+        return arena_format(x->arena, "%s of each of %lld %s", profile_name(need.profile),
+                            (long long)request_devices(r), class);
+    if (need.profile != NULL)
+        return arena_format(x->arena, "%s of one %s", profile_name(need.profile), class);
     if (request_kind(r) == REQUEST_MEMORY)
         return arena_format(x->arena, "%lld MiB of one %s", (long long)r->gpu_memory_mib, class);
     if (request_kind(r) == REQUEST_SHARE && r->devices > 1)
@@ -188,11 +199,76 @@ static const char *lack_beside(const struct explaining *x, const struct request 
     return "no node has both free";
 }
 
+/* "1+1", "0": runs of free slices. */
+static const char *free_runs(struct arena *arena, uint8_t used)
+{
+    const char *text = "";
+    for (unsigned at = 0; at < MIG_MEMORY_SLICES; at++) {
+        unsigned run = 0;
+        while (at < MIG_MEMORY_SLICES && (used >> at & 1) == 0) {
+            run++;
+            at++;
+        }
+        if (run > 0)
+            text = arena_format(arena, "%s%s%u", text, text[0] != '\0' ? "+" : "", run);
+    }
+    return text[0] != '\0' ? text : "0";
+}
+
+/* "0, 2 or 4" */
+static const char *legal_starts(struct arena *arena, uint8_t starts)
+{
+    const char *text = "";
+    for (unsigned at = 0; at < MIG_MEMORY_SLICES; at++) {
+        bool is_last = starts >> (at + 1) == 0;
+        if ((starts >> at & 1) != 0)
+            text = arena_format(arena, "%s%s%u", text,
+                                text[0] == '\0' ? ""
+                                : is_last       ? " or "
+                                                : ", ",
+                                at);
+    }
+    return text;
+}
+
+/* The device of the class that has most free slices and is not given away as a whole. */
+static const struct sdevice *emptiest(const struct sched *sched, int64_t class_number)
+{
+    const struct sdevice *best = NULL;
+    for (const struct snode *n = sched->first_node; n != NULL; n = n->next) {
+        for (size_t i = 0; n->is_usable && i < n->device_count; i++) {
+            const struct sdevice *device = &n->devices[i];
+            if (device->class_number != class_number || !device->is_usable || device->whole > 0)
+                continue;
+            if (best == NULL || device->milli < best->milli)
+                best = device;
+        }
+    }
+    return best;
+}
+
+/* What is free is not together: "2g.20gb needs 2 slices next to each other ...; free: 1+1". */
+static const char *lack_of_slices(const struct explaining *x, const struct fitting *fitting)
+{
+    const struct mig_profile *profile = fitting->need.profile;
+    const struct sdevice *device = emptiest(x->sched, fitting->class_number);
+    if (device == NULL)
+        return "all devices are in use as a whole";
+    return arena_format(x->arena,
+                        "%s needs %d slice%s next to each other, the first at %s; free on the"
+                        " emptiest device: %s",
+                        profile_name(profile), profile->memory, profile->memory > 1 ? "s" : "",
+                        legal_starts(x->arena, profile->starts),
+                        free_runs(x->arena, slices_used(device)));
+}
+
 /* What its devices lack: "2 free, largest block 2". */
 static const char *lack_of_class(const struct explaining *x, const struct fitting *fitting,
                                  const struct place_room *room)
 {
     int64_t class_number = fitting->class_number;
+    if (fitting_is_slice(fitting))
+        return lack_of_slices(x, fitting);
     const char *free = units(x, MAX_OF(x->sched->classes[class_number].free_milli, INT64_C(0)));
     switch (request_kind(&fitting->request)) {
     case REQUEST_WHOLE:

@@ -51,7 +51,10 @@ struct sdevice {
     const struct project *tenant; /* of the sharers, unless slices are isolated */
     bool is_mixed;                /* sharers of several tenants: only while a claim waits */
     bool is_isolated;             /* slices are partitions of the hardware */
+    bool is_partitioned;          /* by a table: what is free of it is told by its slices */
     bool is_usable;
+    uint8_t slices[MIG_MEMORY_SLICES]; /* partitions on each slice; more than one only while a claim
+                                          waits. A share that is none counts on all of them. */
 };
 
 /* What one node has of one class. */
@@ -228,7 +231,7 @@ struct pick {
 
 /* Work of one project that asks for the same: when one of it cannot start, none of it can. */
 struct shape {
-    int64_t numbers[13 + REQUEST_CLASSES_MAX];
+    int64_t numbers[14 + REQUEST_CLASSES_MAX];
     struct id volumes[MOUNTS_MAX];
 };
 
@@ -534,6 +537,7 @@ struct mono promise_end_of(const struct sched *sched, const struct workload *wor
 struct fitting {
     struct request request;
     int64_t class_number;
+    struct slicing_need need;
     size_t members;
     const struct project *tenant;
     struct id node; /* the only one allowed; none: any */
@@ -569,9 +573,19 @@ struct place_room {
 };
 void place_room(const struct sched *sched, const struct fitting *fitting, struct place_room *out);
 
+/* What of a device, in thousandths, nothing is booked on; two bookings of one part, while a claim
+ * waits, take it once where parts have a place. */
+int64_t device_open_milli(const struct sdevice *device);
+/* The slices of a device that are in use, a bit each. */
+uint8_t slices_used(const struct sdevice *device);
+/* A partition (sign 1) is booked there, or no longer (-1). */
+void slices_book(struct sdevice *device, const struct device_share *share, int sign);
+/* It takes a partition of a device, and not all of it. */
+bool fitting_is_slice(const struct fitting *fitting);
+
 /* How many members fit that node, at most `max`; and which share of a device one of them takes. */
 size_t place_members_on(const struct fitting *fitting, const struct snode *node, size_t max);
-struct device_share place_share(const struct request *request, const struct sdevice *device);
+struct device_share place_share(const struct fitting *fitting, const struct sdevice *device);
 bool place_device_takes(const struct fitting *fitting, const struct sdevice *device,
                         const struct device_share *share);
 /* The node that the policy gives one member, however many there are; NULL: it fits nowhere. */

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "model/kinds.h"
 
-enum { PACK_DEVICES_MAX = 16, PACK_MODELS_MAX = 64, PACK_TAGS = 6, PACK_NONE = -1 };
+enum { PACK_DEVICES_MAX = 16, PACK_MODELS_MAX = 64, PACK_TAGS = 7, PACK_NONE = -1 };
 
 /* What is free on a node, in thousandths of cores and of devices. */
 struct pack_node {

@@ -31,6 +31,7 @@ void fitting_init(const struct sched *sched, const struct workload *workload, in
     const struct workload_record *r = &workload->r;
     *out = (struct fitting){ .request = r->request,
                              .class_number = class_number,
+                             .need = request_slice(sched->state, &r->request, class_number),
                              .members = (size_t)members_least(r),
                              .tenant = workload->project->tenant,
                              .is_single_node =
@@ -44,6 +45,28 @@ void fitting_init(const struct sched *sched, const struct workload *workload, in
         out->is_impossible |= !id_is_none(out->node) && !id_eq(out->node, node);
         out->node = node;
     }
+}
+
+/* ---- partitions ---------------------------------------------------------------------------- */
+
+bool fitting_is_slice(const struct fitting *fitting)
+{
+    return fitting->need.profile != NULL && fitting->need.profile->memory < MIG_MEMORY_SLICES;
+}
+
+uint8_t slices_used(const struct sdevice *device)
+{
+    uint8_t used = 0;
+    for (unsigned i = 0; i < MIG_MEMORY_SLICES; i++)
+        used |= device->slices[i] > 0 ? (uint8_t)(1u << i) : 0;
+    return used;
+}
+
+void slices_book(struct sdevice *device, const struct device_share *share, int sign)
+{
+    uint8_t mask = share->slice_size > 0 ? mig_mask(share->slice_start, share->slice_size) : 0xff;
+    for (unsigned i = 0; i < MIG_MEMORY_SLICES; i++)
+        device->slices[i] = (uint8_t)(device->slices[i] + ((mask >> i & 1) != 0 ? sign : 0));
 }
 
 /* ---- devices of one member ----------------------------------------------------------------- */
@@ -63,12 +86,32 @@ static void trial_init(struct trial *trial, const struct fitting *fitting, const
         memcpy(trial->devices, node->devices, trial->device_count * sizeof(*node->devices));
 }
 
-struct device_share place_share(const struct request *request, const struct sdevice *device)
+/* A partition of all slices is the whole device. */
+static struct device_share place_slice(const struct fitting *fitting, const struct sdevice *device)
 {
+    const struct mig_profile *profile = fitting->need.profile;
+    struct device_share share = { .device = device->index,
+                                  .milli = mig_milli(profile),
+                                  .memory_mib = profile->memory_mib };
+    if (!fitting_is_slice(fitting)) {
+        share.memory_mib = device->usable_mib;
+        return share;
+    }
+    share.slice_start = mig_start(fitting->need.table, profile, slices_used(device));
+    share.slice_size = profile->memory;
+    share.slice_compute = profile->compute;
+    return share;
+}
+
+struct device_share place_share(const struct fitting *fitting, const struct sdevice *device)
+{
+    const struct request *request = &fitting->request;
     struct device_share share = { .device = device->index,
                                   .milli = 1000,
                                   .memory_mib = device->usable_mib };
     int64_t usable = MAX_OF(device->usable_mib, INT64_C(1));
+    if (fitting->need.profile != NULL)
+        return place_slice(fitting, device);
     switch (request_kind(request)) {
     case REQUEST_SHARE:
         share.milli = request->devices > 0 ? request->share_milli : request->gpu_milli;
@@ -92,6 +135,8 @@ bool place_device_takes(const struct fitting *fitting, const struct sdevice *dev
         return false;
     if (share->milli >= 1000)
         return device->sharers == 0 && share->memory_mib <= device->usable_mib;
+    if (fitting_is_slice(fitting))
+        return share->slice_start >= 0;
     if (device->sharers > 0 && !device->is_isolated &&
         (device->is_mixed || device->tenant != fitting->tenant))
         return false;
@@ -100,23 +145,38 @@ bool place_device_takes(const struct fitting *fitting, const struct sdevice *dev
 }
 
 /* How many more such shares it holds. */
-static int64_t shares_left(const struct sdevice *device, const struct device_share *share)
+static int64_t shares_left(const struct fitting *fitting, const struct sdevice *device)
 {
+    if (fitting_is_slice(fitting))
+        return mig_room(fitting->need.profile, slices_used(device));
+    const struct device_share of_it = place_share(fitting, device);
+    const struct device_share *share = &of_it;
     int64_t by_milli = (1000 - device->milli) / MAX_OF(share->milli, INT64_C(1));
     int64_t by_mib = (device->usable_mib - device->mib) / MAX_OF(share->memory_mib, INT64_C(1));
     return MIN_OF(by_milli, by_mib);
 }
 
-/* One share goes to the first device that is shared already, before it breaks a whole one; of
- * several, each goes to a device that holds most of them. */
+/* How many places of partitions one more costs, where it costs least. */
+static int64_t openings_lost(const struct fitting *fitting, const struct sdevice *device)
+{
+    const struct mig_profile *profile = fitting->need.profile;
+    uint8_t used = slices_used(device);
+    int64_t start = mig_start(fitting->need.table, profile, used);
+    return mig_openings(fitting->need.table, used) -
+           mig_openings(fitting->need.table, used | mig_mask(start, profile->memory));
+}
+
+/* One share goes to the first device that is shared already, before it breaks a whole one (a
+ * partition to the one of them where it costs fewest places of others); of several, each goes to a
+ * device that holds most of them. */
 static bool is_better(const struct trial *trial, const struct sdevice *a, const struct sdevice *b)
 {
-    const struct request *request = &trial->fitting->request;
-    if (request_devices(request) == 1)
+    const struct fitting *fitting = trial->fitting;
+    if (request_devices(&fitting->request) > 1)
+        return shares_left(fitting, a) > shares_left(fitting, b);
+    if (!fitting_is_slice(fitting) || (a->sharers > 0) != (b->sharers > 0))
         return a->sharers > 0 && b->sharers == 0;
-    const struct device_share of_a = place_share(request, a);
-    const struct device_share of_b = place_share(request, b);
-    return shares_left(a, &of_a) > shares_left(b, &of_b);
+    return openings_lost(fitting, a) < openings_lost(fitting, b);
 }
 
 static struct sdevice *pick_device(struct trial *trial, const bool taken[NODE_DEVICES_MAX])
@@ -124,7 +184,7 @@ static struct sdevice *pick_device(struct trial *trial, const bool taken[NODE_DE
     struct sdevice *best = NULL;
     for (size_t i = 0; i < trial->device_count; i++) {
         struct sdevice *device = &trial->devices[i];
-        const struct device_share share = place_share(&trial->fitting->request, device);
+        const struct device_share share = place_share(trial->fitting, device);
         if (taken[i] || !place_device_takes(trial->fitting, device, &share))
             continue;
         if (best == NULL || is_better(trial, device, best))
@@ -143,6 +203,7 @@ static void device_take(struct trial *trial, struct sdevice *device,
         return;
     }
     device->sharers++;
+    slices_book(device, share, 1);
     if (!device->is_isolated)
         device->tenant = trial->fitting->tenant;
 }
@@ -156,7 +217,7 @@ static bool take_member(struct trial *trial, struct device_share *shares)
         struct sdevice *device = pick_device(trial, taken);
         if (device == NULL)
             return false;
-        const struct device_share share = place_share(&trial->fitting->request, device);
+        const struct device_share share = place_share(trial->fitting, device);
         device_take(trial, device, &share);
         taken[device - trial->devices] = true;
         if (shares != NULL)
@@ -206,6 +267,8 @@ static size_t members_at_most(const struct fitting *fitting, const struct snode 
     if (part == NULL || part->open_milli == 0)
         return 0;
     size_t most = members_by_cores(node, request, max);
+    if (fitting->need.profile != NULL)
+        return part->open_milli >= mig_milli(fitting->need.profile) ? most : 0;
     switch (request_kind(request)) {
     case REQUEST_WHOLE:
         return MIN_OF(most, part->free_devices / (size_t)request_devices(request));
@@ -234,7 +297,7 @@ static bool has_shares(const struct fitting *fitting, const struct snode *node)
         const struct sdevice *device = &node->devices[i];
         if (device->class_number != fitting->class_number)
             continue;
-        const struct device_share share = place_share(&fitting->request, device);
+        const struct device_share share = place_share(fitting, device);
         wanted -= place_device_takes(fitting, device, &share);
     }
     return wanted == 0;
@@ -338,9 +401,10 @@ static struct snode *only_node(const struct sched *sched, const struct fitting *
 static void take_part(const struct sched *sched, const struct fitting *fitting, struct snode *node,
                       struct device_share *share)
 {
-    const struct sdevice *device = index_device(sched, fitting, node);
+    const struct sdevice *device =
+        fitting_is_slice(fitting) ? NULL : index_device(sched, fitting, node);
     if (device != NULL) {
-        *share = place_share(&fitting->request, device);
+        *share = place_share(fitting, device);
         return;
     }
     struct trial trial;
@@ -537,6 +601,7 @@ static void empty_node(const struct snode *node, struct snode *out, struct sdevi
                                        .class_number = device->class_number,
                                        .usable_mib = device->usable_mib,
                                        .is_isolated = device->is_isolated,
+                                       .is_partitioned = device->is_partitioned,
                                        .is_usable = device->is_usable };
         struct spart *part = snode_part(out, device->class_number);
         if (part == NULL || !device->is_usable)
@@ -609,10 +674,13 @@ static bool node_could_hold(const struct sched *sched, const struct snode *node,
     size_t count = request_class_count(sched->state, request);
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(sched->state, request, i);
+        if (class_number < 0)
+            continue;
         const struct fitting fitting = { .request = *request,
                                          .class_number = class_number,
+                                         .need = request_slice(sched->state, request, class_number),
                                          .members = 1 };
-        if (class_number >= 0 && place_members_on(&fitting, &empty, 1) == 1)
+        if (place_members_on(&fitting, &empty, 1) == 1)
             return true;
     }
     return false;

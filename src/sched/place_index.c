@@ -30,6 +30,7 @@ struct slot_change {
 };
 
 struct place_index {
+    const struct sched *sched; /* whose it is */
     struct pack *pack;
     VEC(struct slot) slots;
     VEC(uint32_t) free;
@@ -40,7 +41,7 @@ struct place_index {
 
 /* ---- shapes -------------------------------------------------------------------------------- */
 
-enum tag { TAG_CLASS, TAG_GPU, TAG_MIB, TAG_DEVICES, TAG_SHARE, TAG_TENANT };
+enum tag { TAG_CLASS, TAG_GPU, TAG_MIB, TAG_DEVICES, TAG_SHARE, TAG_PROFILE, TAG_TENANT };
 static_assert((int)TAG_TENANT < (int)PACK_TAGS, "there is room for all");
 
 /* Thousandths of a device of that class, as it is shown: what is exact is up to accepts(). */
@@ -73,24 +74,28 @@ static struct pack_shape shape_of(const struct sched *sched, const struct fittin
     shape.tags[TAG_MIB] = request->gpu_memory_mib;
     shape.tags[TAG_DEVICES] = request->devices;
     shape.tags[TAG_SHARE] = request->share_milli;
+    shape.tags[TAG_PROFILE] = (int64_t)request->mig_profile;
     if (kind != REQUEST_WHOLE) /* compared, never followed or ordered */
         shape.tags[TAG_TENANT] = (int64_t)(intptr_t)fitting->tenant;
     return shape;
 }
 
-static struct fitting fitting_of(const struct pack_shape *shape)
+static struct fitting fitting_of(const struct sched *sched, const struct pack_shape *shape)
 {
-    return (struct fitting){
+    struct fitting fitting = {
         .request = { .gpu_milli = shape->tags[TAG_GPU],
                      .gpu_memory_mib = shape->tags[TAG_MIB],
                      .devices = shape->tags[TAG_DEVICES],
                      .share_milli = shape->tags[TAG_SHARE],
+                     .mig_profile = (enum mig_name)shape->tags[TAG_PROFILE],
                      .cpu_milli = shape->cpu_milli,
                      .memory_mib = shape->memory_mib },
         .class_number = shape->tags[TAG_CLASS],
         .members = 1,
         .tenant = (const struct project *)(intptr_t)shape->tags[TAG_TENANT],
     };
+    fitting.need = request_slice(sched->state, &fitting.request, fitting.class_number);
+    return fitting;
 }
 
 /* ---- the picture --------------------------------------------------------------------------- */
@@ -102,6 +107,8 @@ static int64_t left_of(const struct sdevice *device)
         return 0;
     int64_t usable = MAX_OF(device->usable_mib, INT64_C(1));
     int64_t left = MIN_OF(1000 - device->milli, (usable - device->mib) * 1000 / usable);
+    if (device->is_partitioned)
+        left = device_open_milli(device);
     left = MIN_OF(left, device->sharers > 0 ? INT64_C(999) : INT64_C(1000));
     return MAX_OF(left, INT64_C(0));
 }
@@ -255,7 +262,7 @@ static bool accepts(const void *context, size_t at, const struct pack_shape *sha
 {
     const struct place_index *index = context;
     const struct slot *slot = &index->slots.items[at];
-    const struct fitting fitting = fitting_of(shape);
+    const struct fitting fitting = fitting_of(index->sched, shape);
     *usable = 0;
     if (slot->node == NULL)
         return false;
@@ -267,7 +274,7 @@ static bool accepts(const void *context, size_t at, const struct pack_shape *sha
     struct shown shown;
     show(slot->node, slot->class_number, &shown);
     for (uint32_t i = 0; i < shown.count; i++) {
-        const struct device_share share = place_share(&fitting.request, shown.devices[i]);
+        const struct device_share share = place_share(&fitting, shown.devices[i]);
         *usable |= place_device_takes(&fitting, shown.devices[i], &share) ? UINT32_C(1) << i : 0;
     }
     return true;
@@ -384,6 +391,7 @@ void index_learn(struct sched *sched)
 void index_open(struct sched *sched)
 {
     struct place_index *index = mem_new(1, sizeof(*index));
+    index->sched = sched;
     const struct pack_filter filter = { accepts, index };
     index->pack = pack_open(sched->state->settings.placement, &filter);
     sched->index = index;
@@ -459,7 +467,7 @@ bool index_check(const struct sched *kept, const struct sched *built, struct err
     draw_all(kept->index);
     draw_all(built->index);
     for (size_t i = 0; i < SHAPES_CHECKED && pack_shape_asked(kept->index->pack, i, &shape); i++) {
-        const struct fitting fitting = fitting_of(&shape);
+        const struct fitting fitting = fitting_of(kept, &shape);
         const struct snode *a = index_best(kept, &fitting);
         const struct snode *b = index_best(built, &fitting);
         if ((a == NULL) == (b == NULL) && (a == NULL || a->node == b->node))

@@ -29,9 +29,9 @@ static struct shape shape_of(const struct workload_record *r)
     struct shape shape;
     memset(&shape, 0, sizeof(shape));
     const int64_t numbers[] = {
-        q->gpu_milli,  q->gpu_memory_mib,       q->devices,      q->share_milli, q->cpu_milli,
-        q->memory_mib, (int64_t)q->class_count, r->members,      r->preemptible, q->required,
-        q->preferred,  r->time_limit_s,         members_least(r)
+        q->gpu_milli,  q->gpu_memory_mib,       q->devices,       q->share_milli, q->cpu_milli,
+        q->memory_mib, (int64_t)q->class_count, r->members,       r->preemptible, q->required,
+        q->preferred,  r->time_limit_s,         members_least(r), q->mig_profile
     };
     static_assert(COUNT_OF(numbers) + REQUEST_CLASSES_MAX == COUNT_OF(shape.numbers),
                   "a shape has all amounts and all classes");
@@ -479,7 +479,8 @@ static bool is_same_place(const struct plan_member *member, const struct allocat
     bool is_same = id_eq(member->node->r.id, r->node) && member->shares.count == r->shares.count;
     for (size_t i = 0; is_same && i < r->shares.count; i++)
         is_same = member->shares.items[i].device == r->shares.items[i].device &&
-                  member->shares.items[i].milli == r->shares.items[i].milli;
+                  member->shares.items[i].milli == r->shares.items[i].milli &&
+                  member->shares.items[i].slice_start == r->shares.items[i].slice_start;
     return is_same;
 }
 

@@ -14,7 +14,7 @@ bool window_is_for(const struct sallocation *a)
 
 static void pick_set(struct sched *sched, struct pick *pick, bool is_shut)
 {
-    struct device_share share = { pick->device, 1000, 0 };
+    struct device_share share = { .device = pick->device, .milli = 1000 };
     const struct share_list shares = { &share, 1 };
     const struct booking booking = { pick->node, &shares, 0, 0, NULL };
     if (pick->is_shut == is_shut)

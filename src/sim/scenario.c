@@ -23,6 +23,10 @@ static const struct field class_fields[] = {
       .kind = FIELD_ENUM,
       .offset = offsetof(struct sim_class, slicing),
       .names = &slicing_names },
+    { .name = "mig",
+      .kind = FIELD_ENUM,
+      .offset = offsetof(struct sim_class, mig),
+      .names = &mig_table_names },
 };
 
 static const struct field pool_fields[] = {
@@ -50,6 +54,10 @@ static const struct field pool_fields[] = {
       .kind = FIELD_ENUM,
       .offset = offsetof(struct sim_pool, slicing),
       .names = &slicing_names },
+    { .name = "mig",
+      .kind = FIELD_ENUM,
+      .offset = offsetof(struct sim_pool, mig),
+      .names = &mig_table_names },
 };
 
 static const struct field tenant_fields[] = {
@@ -81,6 +89,10 @@ static const struct field job_fields[] = {
     FIELD(sim_job, gpu_memory_mib, INT),
     FIELD(sim_job, devices, INT),
     FIELD_AS(sim_job, "share", share_milli, MILLI),
+    { .name = "mig_profile",
+      .kind = FIELD_ENUM,
+      .offset = offsetof(struct sim_job, mig_profile),
+      .names = &mig_names },
     FIELD_AS(sim_job, "class", classes, TEXTS),
     FIELD(sim_job, classes, TEXTS),
     FIELD_AS(sim_job, "cpus", cpu_milli, MILLI),

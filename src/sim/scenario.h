@@ -27,6 +27,7 @@ struct sim_class {
     struct str name;
     int64_t memory_mib;
     int64_t slicing; /* UNSET: policed */
+    int64_t mig;     /* UNSET: by the name */
 };
 
 struct sim_pool {
@@ -34,7 +35,7 @@ struct sim_pool {
     struct str name, class_name;
     int64_t nodes, gpus, cpu_milli, memory_mib; /* UNSET: unbounded */
     int64_t nodes_per_rack, racks_per_block;    /* UNSET: all are in one */
-    int64_t slicing;
+    int64_t slicing, mig;
 };
 
 struct sim_tenant {
@@ -50,7 +51,7 @@ struct sim_job {
     struct str name, project, user;
     struct str_list classes;
     int64_t count; /* UNSET: one, plainly named */
-    int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
+    int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib, mig_profile;
     int64_t members, members_min, priority, preemptible, retries;
     int64_t duration_s, fails_after_s, stop_s, checkpoint_s, time_limit_s;
     struct topology_spec topology;

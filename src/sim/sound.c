@@ -1,4 +1,5 @@
 /* The invariants of the reliability plan that a single state can show. */
+#include "model/mig.h"
 #include "sched/sched.h"
 #include "sim/expect.h"
 
@@ -19,7 +20,8 @@ struct load {
     int64_t milli, mib;
     size_t holders, whole;
     const struct project *tenant;
-    bool is_mixed;
+    bool is_mixed, is_overlapping;
+    uint8_t slices;
 };
 
 static void load_add(struct load *load, const struct allocation *a, int64_t device)
@@ -29,6 +31,9 @@ static void load_add(struct load *load, const struct allocation *a, int64_t devi
         const struct device_share *share = &a->r.shares.items[i];
         if (share->device != device)
             continue;
+        uint8_t slices = mig_mask(share->slice_start, share->slice_size);
+        load->is_overlapping = load->is_overlapping || (load->slices & slices) != 0;
+        load->slices |= slices;
         load->milli += share->milli;
         load->mib += share->memory_mib;
         load->holders++;
@@ -46,11 +51,15 @@ static void check_device(struct sound *sound, const struct node *node,
     struct load load = { 0 };
     for (const struct allocation *a = node->first_allocation; a != NULL; a = a->next_on_node)
         load_add(&load, a, device->index);
-    bool is_hard = state_class(state, device->class_number)->r.slicing == SLICING_MIG;
-    if (load.milli > 1000 || load.mib > device->memory_mib - state->settings.device_reserve_mib)
+    const struct class_record *class = &state_class(state, device->class_number)->r;
+    bool is_hard = class->slicing == SLICING_MIG;
+    int64_t reserve = mig_table_of(class) != NULL ? 0 : state->settings.device_reserve_mib;
+    if (load.milli > 1000 || load.mib > device->memory_mib - reserve)
         broken(sound, "1: a device holds more than there is of it", node->r.name);
     if (load.whole > 0 && load.holders > 1)
         broken(sound, "1: a whole device has one holder", node->r.name);
+    if (load.is_overlapping)
+        broken(sound, "1: two partitions of a device have a slice in common", node->r.name);
     if (load.is_mixed && !is_hard)
         broken(sound, "1: a shared device is of one tenant", node->r.name);
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "model/policy.h"
 #include "sim/agents.h"
 #include "wire/event_json.h"
@@ -173,6 +174,20 @@ static enum err at_place(const struct doc *at, enum err rc, struct error *e)
     return doc_error(at, e, "%.200s", text);
 }
 
+/* As much as its partitions need. */
+static int64_t class_memory(const struct sim_class *class)
+{
+    const struct class_record record = {
+        .name = class->name,
+        .kind = CLASS_GPU,
+        .slicing = class->slicing != UNSET ? (enum slicing) class->slicing : SLICING_POLICED,
+        .mig = class->mig != UNSET ? (enum mig_table_name) class->mig : MIG_TABLE_NONE,
+    };
+    const struct mig_table *table = mig_table_of(&record);
+    int64_t least = table != NULL ? table->profiles[MIG_PROFILES_MAX - 1].memory_mib : 0;
+    return class->memory_mib != UNSET ? class->memory_mib : MAX_OF(least, INT64_C(81920));
+}
+
 static enum err class_make(struct world *world, const struct sim_class *class, bool is_gpu,
                            struct error *e)
 {
@@ -181,10 +196,9 @@ static enum err class_make(struct world *world, const struct sim_class *class, b
         .name = class->name,
         .vendor = STR("sim"),
         .kind = is_gpu ? CLASS_GPU : CLASS_CPU,
-        .memory_mib = !is_gpu                      ? 0
-                      : class->memory_mib != UNSET ? class->memory_mib
-                                                   : 81920,
+        .memory_mib = is_gpu ? class_memory(class) : 0,
         .slicing = class->slicing,
+        .mig = class->mig,
         .price_micros_per_hour = UNSET,
     };
     return at_place(class->at, ask(world, &command, e), e);
@@ -200,7 +214,8 @@ static enum err classes_make(struct world *world, struct error *e)
     }
     for (size_t i = 0; i < s->pool_count; i++) {
         const struct sim_pool *pool = &s->pools[i];
-        const struct sim_class class = { pool->at, pool->class_name, UNSET, pool->slicing };
+        const struct sim_class class = { pool->at, pool->class_name, UNSET, pool->slicing,
+                                         pool->mig };
         bool is_known = state_class_by_name(engine_state(world->engine), pool->class_name) != NULL;
         enum err rc = is_known ? ERR_OK : class_make(world, &class, pool->gpus > 0, e);
         if (rc != ERR_OK)
@@ -542,8 +557,8 @@ enum err world_submit(struct world *world, const struct sim_job *job, struct err
     struct command command = { .type = CMD_WORKLOAD_SUBMIT, .actor = root };
     if (job->user.size > 0)
         command.actor.name = job->user;
-    bool has_devices =
-        job->gpu_milli != UNSET || job->gpu_memory_mib != UNSET || job->devices != UNSET;
+    bool has_devices = job->gpu_milli != UNSET || job->gpu_memory_mib != UNSET ||
+                       job->devices != UNSET || job->mig_profile != UNSET;
     command.submit = (struct workload_spec){
         .project = job->project,
         .reservation = job->reservation,
@@ -555,6 +570,7 @@ enum err world_submit(struct world *world, const struct sim_job *job, struct err
         .gpu_memory_mib = job->gpu_memory_mib,
         .devices = job->devices,
         .share_milli = job->share_milli,
+        .mig_profile = job->mig_profile,
         .cpu_milli = or_zero(job->cpu_milli),
         .memory_mib = or_zero(job->memory_mib),
         .shm_mib = UNSET,

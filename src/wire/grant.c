@@ -140,6 +140,32 @@ static enum err check_uids(uint32_t base, uint32_t count, struct error *e)
     return check_ranges(ranges, COUNT_OF(ranges), e);
 }
 
+enum { SLICE_BITS = 4, SLICES_OF_MEMORY = 8, SLICES_OF_COMPUTE = 7 };
+
+uint32_t grant_slice_flags(struct grant_slice slice)
+{
+    return slice.size | slice.start << SLICE_BITS | slice.compute << 2 * SLICE_BITS;
+}
+
+struct grant_slice grant_slice_of(const struct grant_device *device)
+{
+    const uint32_t mask = (1u << SLICE_BITS) - 1;
+    return (struct grant_slice){ .size = device->flags & mask,
+                                 .start = device->flags >> SLICE_BITS & mask,
+                                 .compute = device->flags >> 2 * SLICE_BITS & mask };
+}
+
+/* No bits but those of a partition, and one that a device can have. */
+static bool are_flags_known(const struct grant_device *device)
+{
+    const struct grant_slice slice = grant_slice_of(device);
+    if (device->flags == 0)
+        return true;
+    return grant_slice_flags(slice) == device->flags && slice.size > 0 && slice.compute > 0 &&
+           slice.start + slice.size <= SLICES_OF_MEMORY && slice.compute <= SLICES_OF_COMPUTE &&
+           device->milli < 1000;
+}
+
 static enum err check_devices(const struct grant *grant, struct error *e)
 {
     for (uint32_t i = 0; i < grant->device_count; i++) {
@@ -147,7 +173,7 @@ static enum err check_devices(const struct grant *grant, struct error *e)
         if (device->milli < 1 || device->milli > 1000)
             return err_field(e, "devices", "device %u: milli %u is not in 1..1000", device->index,
                              device->milli);
-        if (device->flags != 0)
+        if (!are_flags_known(device))
             return err_field(e, "devices", "device %u: unknown flags", device->index);
         for (uint32_t k = 0; k < i; k++)
             if (grant->devices[k].index == device->index)

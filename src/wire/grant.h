@@ -72,8 +72,16 @@ struct grant_device {
     uint16_t milli; /* 1..1000: share of the device */
     uint32_t minor; /* as the node reported it, for the record; the node's own table decides */
     uint32_t memory_mib;
-    uint32_t flags; /* 0 in version 1 */
+    uint32_t flags; /* 0, or which partition of it: grant_slice_flags() */
 };
+
+/* A partition of a device (MIG): its first memory slice, how many, and its compute slices. Nodes
+ * that do not know of these take them for unknown flags, and refuse that grant. */
+struct grant_slice {
+    uint32_t start, size, compute; /* size 0: none */
+};
+uint32_t grant_slice_flags(struct grant_slice slice);
+struct grant_slice grant_slice_of(const struct grant_device *device);
 
 struct grant_volume {
     struct id volume;

@@ -19,6 +19,7 @@ static const struct field class_record_fields[] = {
     { F(STR, vendor) },
     { F(I64, memory_mib) },
     { F(ENUM, slicing), .names = &slicing_names },
+    { F(ENUM, mig), .names = &mig_table_names, .flags = FIELD_SPARSE },
     { F(I64, price_micros_per_hour) },
     { F_AS("capacity_average", I64, capacity.average), .flags = FIELD_STORED },
     { F_AS("capacity_as_of", MONO, capacity.as_of), .flags = FIELD_STORED },
@@ -48,6 +49,7 @@ static const struct field request_fields[] = {
     { F_ARRAY("classes", CLASS_ARRAY, class_numbers, class_count) },
     { F(ENUM, required), .names = &topology_names },
     { F(ENUM, preferred), .names = &topology_names },
+    { F(ENUM, mig_profile), .names = &mig_names },
 };
 const struct schema request_schema =
     SCHEMA("RequestRecord", request_fields, "what one member asks for");
@@ -503,6 +505,9 @@ static const struct field device_share_fields[] = {
     { F(I64, device), .doc = "index on the node" },
     { F(I64, milli), .doc = "1000: the whole device" },
     { F(I64, memory_mib) },
+    { F(I64, slice_start), .flags = FIELD_SPARSE, .doc = "a partition's first memory slice" },
+    { F(I64, slice_size), .flags = FIELD_SPARSE, .doc = "its memory slices, of 8; absent: none" },
+    { F(I64, slice_compute), .flags = FIELD_SPARSE, .doc = "its compute slices, of 7" },
 };
 const struct schema device_share_schema =
     SCHEMA("DeviceShare", device_share_fields, "a device, or a part of one");

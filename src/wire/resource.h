@@ -74,6 +74,7 @@ struct class_view {
     enum class_kind kind;
     int64_t memory_mib;
     enum slicing slicing;
+    enum mig_table_name mig;
     int64_t price_micros_per_hour;
     int64_t capacity_milli, free_milli; /* from the scheduler */
     int64_t quota_milli;                /* sum of the tenants' guarantees */
@@ -96,6 +97,7 @@ struct request_view {
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
     struct str_list classes;
     enum topology required, preferred;
+    enum mig_name mig_profile;
 };
 
 struct profile_view {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "model/policy.h"
 #include "wire/resource.h"
 
@@ -177,6 +178,7 @@ void class_view_fill(struct class_view *view, const struct state *state,
         .kind = r->kind,
         .memory_mib = r->memory_mib,
         .slicing = r->slicing,
+        .mig = mig_table_name_of(r),
         .price_micros_per_hour = r->price_micros_per_hour,
         .version = r->version,
     };
@@ -212,6 +214,7 @@ static void request_view_fill(struct request_view *view, const struct request *r
         .share_milli = request->share_milli,
         .cpu_milli = request->cpu_milli,
         .memory_mib = request->memory_mib,
+        .mig_profile = request->mig_profile,
         .required = request->required,
         .preferred = request->preferred,
         .classes = { arena_new(arena, request->class_count, sizeof(struct str)),

@@ -75,6 +75,8 @@ static const struct field workload_fields[] = {
     { OPTIONAL(I64, devices, 0, ALLOCATION_DEVICES_MAX),
       .doc = "with share_milli: so many devices, that share of each" },
     { OPTIONAL(I64, share_milli, 0, 1000) },
+    { OPTIONAL(ENUM, mig_profile, 0, 0), .names = &mig_names,
+      .doc = "instead: that partition of one device, of a class whose slicing is mig" },
     { OPTIONAL(I64, cpu_milli, 0, MILLI_MAX), .doc = "1000: one core" },
     { OPTIONAL(I64, memory_mib, 0, MIB_MAX) },
     { OPTIONAL(I64, shm_mib, 0, MIB_MAX), .doc = "size of /dev/shm, within memory_mib" },
@@ -139,6 +141,8 @@ static const struct field class_fields[] = {
       .doc = "of parts of a device: mig (partitions of hardware) lets several tenants have some; "
              "policed "
              "and cooperative, which mean the same so far, one tenant at a time" },
+    { OPTIONAL(ENUM, mig, 0, 0), .names = &mig_table_names,
+      .doc = "with slicing mig: which partitions there are; default: by the class's name" },
     { OPTIONAL(I64, price_micros_per_hour, 0, MICROS_MAX),
       .doc = "of a whole device or core, in millionths of the currency" },
 };
@@ -180,6 +184,7 @@ static const struct field profile_fields[] = {
     { OPTIONAL(I64, gpu_memory_mib, 0, MIB_MAX) },
     { OPTIONAL(I64, devices, 0, ALLOCATION_DEVICES_MAX) },
     { OPTIONAL(I64, share_milli, 0, 1000) },
+    { OPTIONAL(ENUM, mig_profile, 0, 0), .names = &mig_names },
     { OPTIONAL(I64, cpu_milli, 0, MILLI_MAX) },
     { OPTIONAL(I64, memory_mib, 0, MIB_MAX) },
 };

@@ -186,6 +186,10 @@ SPOIL(device_twice, g->devices[1].index = g->devices[0].index)
 SPOIL(milli, g->devices[0].milli = 1001)
 SPOIL(no_milli, g->devices[0].milli = 0)
 SPOIL(flags, g->devices[0].flags = 1)
+SPOIL(slice, (g->devices[0].milli = 250,
+              g->devices[0].flags = grant_slice_flags((struct grant_slice){ 7, 2, 1 })))
+SPOIL(whole_slice, (g->devices[0].milli = 1000,
+                    g->devices[0].flags = grant_slice_flags((struct grant_slice){ 0, 2, 2 })))
 SPOIL(volumes, g->volume_count = GRANT_VOLUMES_MAX + 1)
 SPOIL(volume, g->volumes[0].volume = (struct id){ 0 })
 SPOIL(payload, memset(&g->payload, 0, sizeof(g->payload)))
@@ -211,6 +215,8 @@ static const struct wrong_case wrong_cases[] = {
     { "more than a device", spoil_milli },
     { "nothing of a device", spoil_no_milli },
     { "unknown flags", spoil_flags },
+    { "a partition beyond the last slice", spoil_slice },
+    { "a whole device as a partition", spoil_whole_slice },
     { "too many volumes", spoil_volumes },
     { "a volume without id", spoil_volume },
     { "no payload", spoil_payload },

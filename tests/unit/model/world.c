@@ -250,7 +250,8 @@ struct id world_grant_of(struct world *world, struct id workload, struct id node
     r.shares.count = test_below(&world->random, 4);
     r.shares.items = arena_new(&world->arena, r.shares.count, sizeof(*r.shares.items));
     for (size_t i = 0; i < r.shares.count; i++)
-        r.shares.items[i] = (struct device_share){ (int64_t)i, 1000, 81920 };
+        r.shares.items[i] =
+            (struct device_share){ .device = (int64_t)i, .milli = 1000, .memory_mib = 81920 };
     world_apply(world, (struct event){ .type = EV_ALLOCATION_GRANTED,
                                        .tenant = of->project->tenant->r.id,
                                        .allocation_granted = r });

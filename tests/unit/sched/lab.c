@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "model/mig.h"
 #include "model/transition.h"
 #include "unit/test.h"
 
@@ -282,7 +283,8 @@ struct load {
     size_t holders;
     size_t whole;
     const struct project *tenant;
-    bool is_mixed;
+    bool is_mixed, is_overlapping;
+    uint8_t slices;
 };
 
 /* INV-1: no device is booked twice, in any dimension. */
@@ -296,6 +298,9 @@ static void check_device(const struct lab *lab, const struct node *node,
             const struct project *tenant = a->workload->project->tenant;
             if (share->device != device->index)
                 continue;
+            uint8_t slices = mig_mask(share->slice_start, share->slice_size);
+            load.is_overlapping |= (load.slices & slices) != 0;
+            load.slices |= slices;
             load.milli += share->milli;
             load.mib += share->memory_mib;
             load.holders++;
@@ -306,8 +311,9 @@ static void check_device(const struct lab *lab, const struct node *node,
     }
     const struct class_record *class = &state_class(lab->state, device->class_number)->r;
     CHECK("INV-1: thousandths of a device", load.milli <= 1000);
-    CHECK("INV-1: memory of a device",
-          load.mib <= device->memory_mib - lab->state->settings.device_reserve_mib);
+    int64_t reserve = mig_table_of(class) != NULL ? 0 : lab->state->settings.device_reserve_mib;
+    CHECK("INV-1: memory of a device", load.mib <= device->memory_mib - reserve);
+    CHECK("INV-1: partitions are disjoint", !load.is_overlapping);
     CHECK("INV-1: a whole device has one holder", load.whole == 0 || load.holders == 1);
     CHECK("INV-1: shares of one tenant", !load.is_mixed || class->slicing == SLICING_MIG);
 }
@@ -715,6 +721,23 @@ static void job_lists(struct lab *lab, const struct lab_job *job, struct workloa
     spec->depends_on.count = 1;
 }
 
+enum err lab_slice(struct lab *lab, const char *class_name, enum slicing slicing,
+                   enum mig_table_name table)
+{
+    struct command command = { .type = CMD_CLASS_SET };
+    const struct mig_table *partitions = mig_table_at(table);
+    command.class_set = (struct class_spec){
+        .name = str_of(class_name),
+        .kind = UNSET,
+        .memory_mib =
+            partitions != NULL ? partitions->profiles[MIG_PROFILES_MAX - 1].memory_mib : UNSET,
+        .slicing = slicing,
+        .mig = table,
+        .price_micros_per_hour = UNSET,
+    };
+    return lab_do(lab, &command);
+}
+
 struct command lab_submission(struct lab *lab, struct lab_job job)
 {
     struct command command = { .type = CMD_WORKLOAD_SUBMIT, .actor = job.actor };
@@ -729,6 +752,7 @@ struct command lab_submission(struct lab *lab, struct lab_job job)
         .gpu_memory_mib = or_unset(job.gpu_memory_mib),
         .devices = or_unset(job.devices),
         .share_milli = or_unset(job.share_milli),
+        .mig_profile = job.mig_profile,
         .cpu_milli = job.cpu_milli != 0 ? job.cpu_milli : 10,
         .memory_mib = job.memory_mib != 0 ? job.memory_mib : 10,
         .shm_mib = UNSET,

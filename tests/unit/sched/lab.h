@@ -102,6 +102,7 @@ struct lab_agent *lab_agent_of(struct lab *lab, const char *node);
 struct lab_job {
     const char *project;
     int64_t gpu_milli, gpu_memory_mib, devices, share_milli, cpu_milli, memory_mib;
+    enum mig_name mig_profile;
     int64_t members, members_min, count, priority, retries, time_limit_s;
     bool is_fixed; /* never preempted */
     bool is_held, never_restarts;
@@ -113,6 +114,9 @@ struct lab_job {
     struct actor actor;
     struct topology_spec topology;
 };
+/* How parts of a class's devices are kept apart; refused while some are held. */
+enum err lab_slice(struct lab *lab, const char *class_name, enum slicing slicing,
+                   enum mig_table_name table);
 /* The command alone; lists in it live until the next step. */
 struct command lab_submission(struct lab *lab, struct lab_job job);
 /* The id of the new workload or array; none when it was refused. */

@@ -10,6 +10,7 @@ static void box_book(struct puzzle_box *box, const struct allocation *a)
         gpu->milli += share->milli;
         gpu->mib += share->memory_mib;
         gpu->is_whole |= share->milli == 1000;
+        gpu->slices |= mig_mask(share->slice_start, share->slice_size);
         gpu->tenant = share->milli < 1000 ? a->workload->project->tenant : gpu->tenant;
     }
 }
@@ -19,6 +20,7 @@ void puzzle_read(struct puzzle *puzzle, const struct lab *lab, const struct work
 {
     *puzzle = (struct puzzle){ .request = &w->r.request,
                                .class_number = class_number,
+                               .table = mig_table_of(&state_class(lab->state, class_number)->r),
                                .tenant = w->project->tenant };
     for (const struct node *n = lab->state->first_node; n != NULL; n = n->next) {
         struct puzzle_box *box = &puzzle->boxes[puzzle->box_count++];
@@ -29,7 +31,9 @@ void puzzle_read(struct puzzle *puzzle, const struct lab *lab, const struct work
         box->gpu_count = n->r.devices.count;
         for (size_t i = 0; i < box->gpu_count; i++) {
             const struct device_record *device = &n->r.devices.items[i];
-            box->gpus[i].usable = device->memory_mib - lab->state->settings.device_reserve_mib;
+            box->gpus[i].usable =
+                device->memory_mib -
+                (puzzle->table != NULL ? 0 : lab->state->settings.device_reserve_mib);
             box->gpus[i].is_whole =
                 !device_is_usable(device) || device->class_number != class_number;
         }
@@ -41,8 +45,33 @@ void puzzle_read(struct puzzle *puzzle, const struct lab *lab, const struct work
 
 /* ---- every way to place them ---------------------------------------------------------------- */
 
-static struct puzzle_gpu part_of(const struct request *r, const struct puzzle_gpu *gpu)
+enum { NO_PART = 1001 }; /* thousandths that no device has */
+
+/* The first legal place of a partition: those of one profile never overlap each other. */
+static struct puzzle_gpu partition_of(const struct puzzle *puzzle, const struct puzzle_gpu *gpu)
 {
+    const struct mig_profile *profile = mig_cover(puzzle->table, puzzle->request);
+    struct puzzle_gpu part = { .milli = NO_PART };
+    if (profile != NULL && profile->memory == MIG_MEMORY_SLICES)
+        return (struct puzzle_gpu){ .milli = 1000, .mib = gpu->usable };
+    for (int64_t at = 0; profile != NULL && at < MIG_MEMORY_SLICES; at++) {
+        uint8_t slices = mig_mask(at, profile->memory);
+        if ((profile->starts >> at & 1) != 0 && (slices & gpu->slices) == 0 && part.slices == 0)
+            part = (struct puzzle_gpu){ .milli = mig_milli(profile),
+                                        .mib = profile->memory_mib,
+                                        .slices = slices };
+    }
+    return part;
+}
+
+static struct puzzle_gpu part_of(const struct puzzle *puzzle, const struct puzzle_gpu *gpu)
+{
+    const struct request *r = puzzle->request;
+    bool is_whole = r->devices > 0 ? r->share_milli == 1000 : r->gpu_milli >= 1000;
+    if (puzzle->table != NULL && !is_whole)
+        return partition_of(puzzle, gpu);
+    if (r->mig_profile != MIG_ANY)
+        return (struct puzzle_gpu){ .milli = NO_PART };
     struct puzzle_gpu part = { .milli = 1000, .mib = gpu->usable };
     if (r->gpu_memory_mib > 0) {
         part.milli = r->gpu_memory_mib * 1000 / gpu->usable;
@@ -57,17 +86,17 @@ static struct puzzle_gpu part_of(const struct request *r, const struct puzzle_gp
 static bool gpu_takes(const struct puzzle *puzzle, const struct puzzle_gpu *gpu,
                       const struct puzzle_gpu *part)
 {
-    if (gpu->is_whole)
+    if (gpu->is_whole || part->milli == NO_PART)
         return false;
     if (part->milli >= 1000)
         return gpu->tenant == NULL && part->mib <= gpu->usable;
-    return (gpu->tenant == NULL || gpu->tenant == puzzle->tenant) &&
+    return (gpu->tenant == NULL || gpu->tenant == puzzle->tenant || part->slices != 0) &&
            gpu->milli + part->milli <= 1000 && gpu->mib + part->mib <= gpu->usable;
 }
 
 static size_t devices_of(const struct request *r)
 {
-    if (r->devices > 0 || r->gpu_memory_mib > 0)
+    if (r->devices > 0 || r->gpu_memory_mib > 0 || r->mig_profile != MIG_ANY)
         return (size_t)MAX_OF(r->devices, INT64_C(1));
     return r->gpu_milli == 0 ? 0 : (size_t)MAX_OF(r->gpu_milli / 1000, INT64_C(1));
 }
@@ -79,16 +108,17 @@ static bool box_take(const struct puzzle *puzzle, struct puzzle_box *box, unsign
     if (box->cpu < r->cpu_milli || box->memory < r->memory_mib)
         return false;
     for (size_t i = 0; i < box->gpu_count; i++) {
-        const struct puzzle_gpu part = part_of(r, &box->gpus[i]);
+        const struct puzzle_gpu part = part_of(puzzle, &box->gpus[i]);
         if ((devices >> i & 1) != 0 && !gpu_takes(puzzle, &box->gpus[i], &part))
             return false;
     }
     for (size_t i = 0; i < box->gpu_count; i++) {
-        const struct puzzle_gpu part = part_of(r, &box->gpus[i]);
+        const struct puzzle_gpu part = part_of(puzzle, &box->gpus[i]);
         if ((devices >> i & 1) == 0)
             continue;
         box->gpus[i].milli += part.milli;
         box->gpus[i].mib += part.mib;
+        box->gpus[i].slices |= part.slices;
         box->gpus[i].is_whole |= part.milli >= 1000;
         box->gpus[i].tenant = part.milli < 1000 ? puzzle->tenant : NULL;
     }

@@ -5,6 +5,7 @@
 #ifndef TESTS_UNIT_SCHED_PUZZLE_H
 #define TESTS_UNIT_SCHED_PUZZLE_H
 
+#include "model/mig.h"
 #include "unit/sched/lab.h"
 
 enum { PUZZLE_NODES_MAX = 6, PUZZLE_DEVICES_MAX = 6 };
@@ -13,6 +14,7 @@ struct puzzle_gpu {
     int64_t milli, mib, usable;
     const struct project *tenant; /* of the sharers */
     bool is_whole;                /* taken as a whole, or not to be used */
+    uint8_t slices;               /* of partitions */
 };
 
 struct puzzle_box {
@@ -29,6 +31,7 @@ struct puzzle {
     unsigned allowed; /* boxes, a bit each */
     const struct request *request;
     int64_t class_number;
+    const struct mig_table *table; /* of that class; NULL: parts are as they come */
     const struct project *tenant;
 };
 

@@ -13,11 +13,19 @@ enum { NODES_MOST = 4, DEVICES_MOST = 8, MEMBERS_MOST = 8 };
 /* As they come, and as the hardware of some clusters has them. */
 static const char *const classes[] = { "h100", "l40s" };
 
+static bool is_partitioned(const struct tiny *tiny)
+{
+    const struct class_object *class = state_class_by_name(tiny->lab.state, str_of(classes[0]));
+    return class != NULL && mig_table_of(&class->r) != NULL;
+}
+
 static struct lab_job any_job(struct tiny *tiny)
 {
     static const int64_t parts[] = { 100, 250, 333, 500, 700 };
+    static const enum mig_name profiles[] = { MIG_1G_5GB, MIG_1G_10GB, MIG_2G_10GB, MIG_3G_20GB,
+                                              MIG_4G_20GB };
     struct lab_job job = { .project = tiny_one_in(tiny, 2) ? "amber" : "birch" };
-    switch (tiny_below(tiny, 6)) {
+    switch (tiny_below(tiny, is_partitioned(tiny) ? 8 : 6)) {
     case 0:
         job.gpu_memory_mib = 1000 + (int64_t)tiny_below(tiny, 24000);
         break;
@@ -31,6 +39,10 @@ static struct lab_job any_job(struct tiny *tiny)
         break;
     case 4:
         job.cpu_milli = 1000 * (1 + (int64_t)tiny_below(tiny, 6));
+        break;
+    case 6:
+    case 7:
+        job.mig_profile = profiles[tiny_below(tiny, COUNT_OF(profiles))];
         break;
     default:
         job.gpu_milli = tiny_pick(tiny, parts, COUNT_OF(parts));
@@ -47,18 +59,22 @@ static void make_nodes(struct tiny *tiny)
     static const char *const names[NODES_MOST] = { "n0", "n1", "n2", "n3" };
     static const char *const labels[] = { NULL, "one", "two" };
     size_t nodes = 1 + tiny_below(tiny, NODES_MOST);
+    bool has_partitions = tiny_one_in(tiny, 4);
     for (size_t i = 0; i < nodes; i++)
-        lab_add_node(
-            &tiny->lab,
-            (struct lab_node){ .name = names[i],
-                               .class_name = classes[tiny_one_in(tiny, 4)],
-                               .devices = 1 + tiny_below(tiny, MIN_OF(DEVICES_MOST / nodes,
-                                                                      (size_t)PUZZLE_DEVICES_MAX)),
-                               .memory_mib = tiny_one_in(tiny, 4) ? 24576 : 46068,
-                               .cpu_milli = 4000 * (1 + (int64_t)tiny_below(tiny, 3)),
-                               .node_memory_mib = 8192,
-                               .rack = labels[tiny_below(tiny, COUNT_OF(labels))],
-                               .block = labels[tiny_below(tiny, COUNT_OF(labels))] });
+        lab_add_node(&tiny->lab,
+                     (struct lab_node){
+                         .name = names[i],
+                         .class_name = classes[tiny_one_in(tiny, 4)],
+                         .devices = 1 + tiny_below(tiny, MIN_OF(DEVICES_MOST / nodes,
+                                                                (size_t)PUZZLE_DEVICES_MAX)),
+                         .memory_mib = !has_partitions && tiny_one_in(tiny, 4) ? 24576 : 46068,
+                         .cpu_milli = 4000 * (1 + (int64_t)tiny_below(tiny, 3)),
+                         .node_memory_mib = 8192,
+                         .rack = labels[tiny_below(tiny, COUNT_OF(labels))],
+                         .block = labels[tiny_below(tiny, COUNT_OF(labels))] });
+    if (has_partitions && state_class_by_name(tiny->lab.state, str_of(classes[0])) != NULL)
+        CHECK("sliced",
+              lab_slice(&tiny->lab, classes[0], SLICING_MIG, MIG_TABLE_A100_40G) == ERR_OK);
     if (tiny_one_in(tiny, 8))
         (void)lab_node_act(&tiny->lab, CMD_NODE_CORDON, names[tiny_below(tiny, nodes)]);
     if (tiny_one_in(tiny, 8)) {
@@ -84,7 +100,8 @@ static void make_holes(struct tiny *tiny)
 static struct lab_job any_gang(struct tiny *tiny)
 {
     struct lab_job job = any_job(tiny);
-    bool has_devices = job.gpu_milli > 0 || job.devices > 0 || job.gpu_memory_mib > 0;
+    bool has_devices = job.gpu_milli > 0 || job.devices > 0 || job.gpu_memory_mib > 0 ||
+                       job.mig_profile != MIG_ANY;
     job.members = 1 + (int64_t)tiny_below(tiny, MEMBERS_MOST);
     if (tiny_one_in(tiny, 2))
         job.topology.required = (enum topology)tiny_below(tiny, TOPOLOGY_COUNT);

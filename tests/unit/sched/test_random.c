@@ -22,7 +22,7 @@ static const char *const nodes[NODES] = { "n0", "n1", "n2", "n3", "n4", "n5" };
 struct history {
     struct lab lab;
     uint64_t random;
-    bool has_faults, has_elastic;
+    bool has_faults, has_elastic, has_partitions;
     struct id jobs[JOBS_MAX];
     size_t job_count;
 };
@@ -35,6 +35,17 @@ static size_t below(struct history *h, size_t bound)
 static bool one_in(struct history *h, size_t n)
 {
     return below(h, n) == 0;
+}
+
+/* Parts of devices are partitions, or no longer: of one class or of both. */
+static void slice(struct history *h, enum slicing slicing)
+{
+    bool is_mig = slicing == SLICING_MIG;
+    size_t which = below(h, 3);
+    if (which != 0) /* refused while parts are held */
+        (void)lab_slice(&h->lab, "h100", slicing, is_mig ? MIG_TABLE_H100_80G : MIG_TABLE_NONE);
+    if (which != 1)
+        (void)lab_slice(&h->lab, "l40s", slicing, is_mig ? MIG_TABLE_A100_40G : MIG_TABLE_NONE);
 }
 
 static void make_world(struct history *h)
@@ -63,13 +74,17 @@ static void make_world(struct history *h)
                 (struct lab_quota){ "l40s", .quota_milli = 2000, .limit_milli = 5000 });
     lab_project(lab, "cedar/x", (struct lab_quota){ 0 });
     lab->stop_s = (int64_t)below(h, 8);
+    if (h->has_partitions)
+        slice(h, SLICING_MIG);
 }
 
 static void submit(struct history *h)
 {
     static const int64_t fractions[] = { 100, 250, 300, 500, 333 };
+    static const enum mig_name profiles[] = { MIG_1G_10GB, MIG_2G_20GB, MIG_3G_40GB, MIG_4G_40GB,
+                                              MIG_1G_5GB,  MIG_2G_10GB, MIG_3G_20GB };
     struct lab_job job = { .project = projects[below(h, COUNT_OF(projects))] };
-    switch (below(h, 6)) {
+    switch (below(h, h->has_partitions ? 8 : 6)) {
     case 0:
         job.gpu_milli = fractions[below(h, COUNT_OF(fractions))];
         break;
@@ -82,6 +97,10 @@ static void submit(struct history *h)
         break;
     case 3:
         job.cpu_milli = 500 + (int64_t)below(h, 4000);
+        break;
+    case 6:
+    case 7:
+        job.mig_profile = profiles[below(h, COUNT_OF(profiles))];
         break;
     default:
         job.gpu_milli = 1000 * (1 + (int64_t)below(h, 4));
@@ -221,6 +240,8 @@ static void step(struct history *h)
         fault(h);
     else if (dice < 80 && h->has_faults)
         change_quota(h);
+    else if (dice == 80 && h->has_faults && h->has_partitions)
+        slice(h, one_in(h, 2) ? SLICING_MIG : SLICING_POLICED);
     lab_settle(&h->lab);
     if (one_in(h, 3))
         lab_run(&h->lab, 1 + (int64_t)below(h, one_in(h, 10) ? 400 : 5));
@@ -282,7 +303,7 @@ static void check_rest(struct history *h)
     CHECK("nor does this one", lab->starts == starts);
 }
 
-enum kind { PLAIN = 0, FAULTS = 1, ELASTIC = 2 };
+enum kind { PLAIN = 0, FAULTS = 1, ELASTIC = 2, PARTITIONS = 4 };
 
 static void run_history(uint64_t seed, unsigned kind)
 {
@@ -290,6 +311,7 @@ static void run_history(uint64_t seed, unsigned kind)
     h->random = seed;
     h->has_faults = (kind & FAULTS) != 0;
     h->has_elastic = (kind & ELASTIC) != 0;
+    h->has_partitions = (kind & PARTITIONS) != 0;
     make_world(h);
     struct settings_record settings = lab_no_settings();
     settings.placement = (enum placement)(seed % PLACEMENT_COUNT);
@@ -325,6 +347,14 @@ static void histories_without_faults(void **state)
     uint64_t seed = test_seed();
     for (uint64_t i = 0; i < HISTORIES; i++)
         run_history(seed + i, PLAIN);
+}
+
+static void histories_with_partitions(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    for (uint64_t i = 0; i < HISTORIES; i++)
+        run_history(seed + i, PARTITIONS | (i % 2 == 0 ? PLAIN : FAULTS));
 }
 
 static void histories_with_faults(void **state)
@@ -368,9 +398,8 @@ static void histories_that_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(histories_without_faults),
-        cmocka_unit_test(histories_with_faults),
-        cmocka_unit_test(histories_with_elastic_gangs),
+        cmocka_unit_test(histories_without_faults), cmocka_unit_test(histories_with_partitions),
+        cmocka_unit_test(histories_with_faults),    cmocka_unit_test(histories_with_elastic_gangs),
         cmocka_unit_test(histories_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
