@@ -7,6 +7,7 @@
 #include "model/policy.h"
 #include "sim/agents.h"
 #include "wire/event_json.h"
+#include "wire/resource.h"
 
 /* The core's clock when a scenario begins: anything but zero. */
 #define BEGIN_NS (1000 * NS_PER_S)
@@ -785,8 +786,13 @@ enum err world_apply(struct world *world, const struct sim_event *event, struct 
     if (rc == ERR_OK)
         return doc_error(event->at, e, "was taken, expected to be refused with %.*s",
                          STR_ARG(event->expect_error));
-    if (!str_is(event->expect_error, cause_name((enum cause)e->cause)))
-        return doc_error(event->at, e, "refused with %s (%.120s), expected %.*s",
-                         cause_name((enum cause)e->cause), e->text, STR_ARG(event->expect_error));
+    struct problem_view problem; /* as the API would say it */
+    problem_view_fill(&problem, e);
+    if (!str_eq(event->expect_error, problem.cause)) {
+        char text[sizeof(e->text)];
+        memcpy(text, e->text, sizeof(text));
+        return doc_error(event->at, e, "refused with %.*s (%.120s), expected %.*s",
+                         STR_ARG(problem.cause), text, STR_ARG(event->expect_error));
+    }
     return ERR_OK;
 }
