@@ -501,8 +501,8 @@ static bool take_enough(struct attempt *attempt, const struct candidates *candid
     return take_in_turn(attempt, candidates, 0, victims, &is_bounded);
 }
 
-/* Adds victims out of one class until the claimant fits: those who may go as things are now. */
-static bool gather_now(struct attempt *attempt, int64_t class_number, struct victims *victims)
+/* Adds victims out of one class until the claimant fits: of those who may go as things are now. */
+static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
 {
     struct candidates candidates = { 0 };
     if (attempt->way == EVICT_LESS_URGENT)
@@ -517,26 +517,6 @@ static bool gather_now(struct attempt *attempt, int64_t class_number, struct vic
     qsort(candidates.items, candidates.count, sizeof(*candidates.items), compare_candidates);
     victims_reserve(attempt, victims, candidates.count);
     return take_enough(attempt, &candidates, victims);
-}
-
-static size_t levels_inside(const struct attempt *attempt)
-{
-    size_t count = 0;
-    for (const struct sproject *p = attempt->ask.project; p != NULL; p = p->parent)
-        count += claimant_is_inside(attempt, p);
-    return count;
-}
-
-/* Work that goes from beside the claimant may take it inside further up: then others may go too. */
-static bool gather(struct attempt *attempt, int64_t class_number, struct victims *victims)
-{
-    size_t inside = 0;
-    do {
-        inside = levels_inside(attempt);
-        if (gather_now(attempt, class_number, victims))
-            return true;
-    } while (attempt->way == EVICT_BORROWED && levels_inside(attempt) > inside);
-    return false;
 }
 
 /* Work without devices may hold the cores or the memory that the claimant needs beside
@@ -826,23 +806,17 @@ static bool may_take_straddlers(const struct attempt *attempt)
            own_staying(use) + use->own_claimed + attempt->ask.charge <= use->own_quota;
 }
 
-/* Takes out whom it takes; false: it would not fit even then. Work beyond its project's quota goes
- * where all others do not suffice: after them, or where they leave its side with nothing to give,
- * without them. */
+/* Takes out whom it takes; false: it would not fit even then, and nothing was done. */
 static bool gather_enough(struct attempt *attempt, struct victims *victims)
 {
     size_t mark = shadow_mark(attempt->sched);
     attempt->takes_straddlers = false;
     if (gather_all(attempt, victims))
         return true;
-    attempt->takes_straddlers = may_take_straddlers(attempt);
-    if (!attempt->takes_straddlers)
-        return false;
-    if (gather_all(attempt, victims))
-        return true;
     shadow_rollback(attempt->sched, mark);
     victims->count = 0;
-    return gather_all(attempt, victims);
+    attempt->takes_straddlers = may_take_straddlers(attempt);
+    return attempt->takes_straddlers && gather_all(attempt, victims);
 }
 
 /* Whom to evict, taken out already; false: it would not do, and who was taken out stays so. */

@@ -312,7 +312,10 @@ static bool ends_in_quota(const struct claim *claim, unsigned gone)
 
 bool claim_is_guaranteed(struct claim *claim)
 {
-    for (unsigned gone = 1; gone >> claim->count == 0; gone++)
+    unsigned first = 0;
+    for (size_t i = 0; i < claim->count; i++)
+        first |= claim_may_go(claim, i, 0) ? 1u << i : 0;
+    for (unsigned gone = first; gone != 0; gone = (gone - 1) & first)
         if (claim_is_valid(claim, gone) && ends_in_quota(claim, gone))
             return true;
     return false;

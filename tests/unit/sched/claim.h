@@ -46,7 +46,8 @@ bool claim_is_valid(struct claim *claim, unsigned gone);
 bool claim_makes_progress(const struct claim *claim, unsigned gone);
 /* Any set is valid by that way. */
 bool claim_is_possible(struct claim *claim);
-/* One is for which the claimant ends within its quota wherever it parts from one of them. */
+/* One is, of work that may go as things are now, for which the claimant ends within its quota
+ * wherever it parts from one of them. */
 bool claim_is_guaranteed(struct claim *claim);
 /* The first is to go before the second. */
 bool claim_is_preferred(const struct claim *claim, size_t first, size_t second);
