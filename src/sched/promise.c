@@ -773,7 +773,8 @@ struct mono sched_promised(const struct sched *sched, const struct workload *wor
 }
 
 /* What a step left of claims is remembered and not derived; and while something is being stopped,
- * its end is the first moment, whatever it frees. Then there is nothing to compare. */
+ * its end is the first moment, whatever it frees. Which devices windows take is found in steps only.
+ * Then there is nothing to compare. */
 bool promise_check(const struct sched *kept, struct sched *built, struct error *e)
 {
     struct plan plan = { 0 };
@@ -783,7 +784,8 @@ bool promise_check(const struct sched *kept, struct sched *built, struct error *
     for (size_t c = 0; c < kept->class_count; c++)
         built->classes[c].fair_at = kept->classes[c].fair_at;
     fair_refresh(built);
-    bool is_settled = kept->claimants.count == 0 && kept->stopping.count == 0;
+    bool is_settled =
+        kept->claimants.count == 0 && kept->stopping.count == 0 && kept->picks.count == 0;
     for (size_t c = 0; c < kept->class_count && is_settled && is_same; c++) {
         const struct spromise *promise = &kept->classes[c].promise;
         if (promise->work == NULL || !promise->is_fresh || promise->is_starving ||

@@ -225,6 +225,8 @@ static void note_plan(struct lab *lab, const struct plan *plan)
             continue;
         lab->evictions++;
         lab->moves += entry->cause == CAUSE_CONSOLIDATED;
+        if (entry->for_whom == NULL)
+            continue; /* a reservation needs the room */
         vec_push(&lab->claims, entry->for_whom->r.id);
         if (!lab->is_unchecked)
             check_eviction(lab, plan, i);
