@@ -28,11 +28,12 @@ static enum claim_way way_of(const struct plan_entry *entry)
 static void judge(void *arg, const struct plan *plan)
 {
     struct tiny *tiny = arg;
-    const struct plan_entry *entry = NULL;
-    for (size_t i = 0; i < plan->count && entry == NULL; i++)
-        entry = plan->entries[i].action == PLAN_EVICT ? &plan->entries[i] : NULL;
-    if (entry == NULL || plan->entries[0].action == PLAN_START)
-        return; /* what starts in the same plan is not among the facts yet */
+    const struct plan_entry *entry = plan->count > 0 ? &plan->entries[0] : NULL;
+    for (size_t i = 0; i < plan->count; i++)
+        if (plan->entries[i].action != PLAN_EVICT || plan->entries[i].for_whom != entry->for_whom)
+            return; /* what else is in the same plan is not among the facts yet */
+    if (entry == NULL)
+        return;
     claim_init(&claim, &tiny->lab, entry->for_whom);
     unsigned victims = claim_victims(&claim, plan);
     claim_by(&claim, way_of(entry));
@@ -46,16 +47,19 @@ static void judge(void *arg, const struct plan *plan)
     tiny->counts[EVICTIONS]++;
 }
 
-/* One decision after the other; what is being stopped is gone before the next. */
+/* One decision after the other; what is being stopped is gone before the next. Where one look decides
+ * nothing there are more in a step: the first may always be at the same. */
 static void come_to_rest(struct tiny *tiny)
 {
     struct lab *lab = &tiny->lab;
     bool more = true;
+    size_t looks = 1;
     for (size_t decisions = 0; more; decisions++) {
         TINY_CHECK(tiny, "it comes to rest", decisions < DECISIONS_MAX);
         uint64_t before = lab->state->sequence;
-        bool is_left = lab_step(lab, 1, judge, tiny);
+        bool is_left = lab_step(lab, looks, judge, tiny);
         lab_settle(lab); /* while nothing is scheduled */
+        looks = lab->state->sequence != before ? 1 : looks + 1;
         more = is_left || lab->state->sequence != before;
     }
 }
