@@ -254,6 +254,7 @@ enum err set_settings(struct call *c, struct error *e)
 
     /* Numbers that are not given become UNSET; names have no such value and start as they are. */
     wanted->reclaim_to = call_state(c)->settings.reclaim_to;
+    wanted->user_fairness = call_state(c)->settings.user_fairness;
     wanted->consolidate = call_state(c)->settings.consolidate;
     wanted->placement = call_state(c)->settings.placement;
     return call_body(c, wanted, e);

@@ -298,6 +298,7 @@ static void fill_advice(const struct call *c, const struct workload *workload,
     view->blockers = advice.blockers;
     view->ahead = advice.ahead;
     view->ahead_count = advice.ahead_count;
+    view->turn = advice.turn;
     view->others_come_first = advice.others_come_first;
     view->changes = advice.changes;
     if (advice.by.ns == INT64_MAX)

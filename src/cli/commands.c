@@ -333,6 +333,7 @@ static const struct cli_option quota_change_options[] = {
     MIB("device-reserve", 0, of "device_reserve_mib", "memory of a device that no fraction gets"), \
     NUMBER("history-k", 0, of "history_k_milli", "how much past use takes from a weight; 1000: as much as was too much"), \
     SPAN("history-half-life", 0, of "history_half_life_s", "after which past use counts half"), \
+    TEXT("user-fairness", 0, of "user_fairness", "off|usage", "who used less of a project lately comes first in it"), \
     TEXT("consolidate", 0, of "consolidate", "off|on", "move work that can go so that waiting work fits"), \
     NUMBER("consolidate-max-moves", 0, of "consolidate_max_moves", "workloads moved for one, at most"), \
     TEXT("reclaim-to", 0, of "reclaim_to", "WHAT", "quota or fair_share"), \

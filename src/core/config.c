@@ -91,7 +91,7 @@ bool settings_differ(const struct settings_record *a, const struct settings_reco
             return true;
     }
     return left.reclaim_to != right.reclaim_to || left.placement != right.placement ||
-           left.consolidate != right.consolidate;
+           left.consolidate != right.consolidate || left.user_fairness != right.user_fairness;
 }
 
 enum err settings_patch(const struct decision *d, const struct policy_patch *patch,
@@ -129,6 +129,7 @@ enum err decide_settings_set(struct decision *d, struct error *e)
     next.reclaim_to = given.reclaim_to;
     next.placement = given.placement;
     next.consolidate = given.consolidate;
+    next.user_fairness = given.user_fairness;
     rc = settings_check(&next, e);
     if (rc == ERR_OK && settings_differ(&next, &d->state->settings))
         decide_add(d, EV_SETTINGS_CHANGED, no_tenant)->settings = next;

@@ -235,6 +235,7 @@ enum err project_patch(const struct decision *d, const struct project *project,
                        struct error *e)
 {
     struct project_record next = project->r;
+    next.users = (struct user_past_list){ 0 }; /* what was used is for evolve to say */
     enum err rc = project_check(patch, e);
     if (rc != ERR_OK)
         return rc;

@@ -49,6 +49,9 @@ void past_note_node(struct state *state, const struct event *event, enum history
 /* So much more is held by the project and those above it. */
 void past_note_use(struct state *state, struct project *project, int64_t class_number,
                    int64_t milli, enum history from);
+/* The same of one user of the project. */
+void past_note_user(struct state *state, const struct allocation *allocation, int64_t milli,
+                    enum history from);
 void past_bring_to_now(struct state *state);
 
 /* The attempt is over, or another begins: nothing is missing of it. */

@@ -51,6 +51,14 @@ static void workload_place(struct state *state, struct workload *workload,
         nodes->items[r->rank] = r->node;
 }
 
+static void note_use(struct state *state, const struct allocation *allocation, int64_t milli,
+                     enum history from)
+{
+    struct project *project = allocation->workload->project;
+    past_note_use(state, project, allocation->r.class_number, milli, from);
+    past_note_user(state, allocation, milli, from);
+}
+
 void evolve_allocation_granted(struct state *state, const struct event *event, enum history from)
 {
     const struct allocation_record *given = &event->allocation_granted;
@@ -74,7 +82,7 @@ void evolve_allocation_granted(struct state *state, const struct event *event, e
     }
 
     if (allocation_is_charged(r->state))
-        past_note_use(state, allocation->workload->project, r->class_number, r->charge_milli, from);
+        note_use(state, allocation, r->charge_milli, from);
     workload_link(allocation->workload, allocation);
     if (from == LIVE)
         workload_place(state, allocation->workload, allocation);
@@ -195,8 +203,7 @@ void evolve_allocation_changed(struct state *state, const struct event *event, e
         usage_add(state, allocation->workload->project, &given->segment);
     int64_t change = allocation_is_charged(given->state) - allocation_is_charged(before);
     if (change != 0)
-        past_note_use(state, allocation->workload->project, r->class_number,
-                      change * r->charge_milli, from);
+        note_use(state, allocation, change * r->charge_milli, from);
     if (given->state == AL_ENDED)
         allocation_remove(state, allocation);
 }

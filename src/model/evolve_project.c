@@ -40,6 +40,7 @@ static void project_stamp(struct project *project, const struct event *event, en
         r->version = event->sequence;
         r->usage = (struct usage_list){ 0 };
         r->past = (struct past_list){ 0 };
+        r->users = (struct user_past_list){ 0 };
     }
     r->feed_sequence = 0; /* last_sequence is the one that counts */
 }
@@ -61,6 +62,9 @@ static void project_add(struct state *state, const struct event *event, enum his
     past_keep(&state->pool, &project->r.past);
     for (size_t i = 0; i < project->r.past.count; i++)
         project->r.past.items[i].decay.level = 0; /* the allocations follow */
+    users_keep(&state->pool, &project->r.users);
+    for (size_t i = 0; i < project->r.users.count; i++)
+        project->r.users.items[i].devices.level = project->r.users.items[i].cores.level = 0;
     project->parent = parent;
     project->tenant = parent != NULL ? parent->tenant : project;
     project_link(state, project);
@@ -123,5 +127,6 @@ void evolve_project_removed(struct state *state, const struct event *event, enum
     quotas_drop(&state->pool, &project->r.quotas);
     usage_drop(&state->pool, &project->r.usage);
     past_drop(&state->pool, &project->r.past);
+    users_drop(&state->pool, &project->r.users);
     pool_free(&state->pool, project, sizeof(*project));
 }

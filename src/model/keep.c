@@ -103,6 +103,20 @@ void past_drop(struct pool *pool, struct past_list *list)
     DROP_ITEMS(pool, list);
 }
 
+void users_keep(struct pool *pool, struct user_past_list *list)
+{
+    KEEP_ITEMS(pool, list);
+    for (size_t i = 0; i < list->count; i++)
+        str_keep(pool, &list->items[i].user);
+}
+
+void users_drop(struct pool *pool, struct user_past_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        str_drop(pool, &list->items[i].user);
+    DROP_ITEMS(pool, list);
+}
+
 void usage_drop(struct pool *pool, struct usage_list *list)
 {
     DROP_ITEMS(pool, list);

@@ -28,6 +28,8 @@ void usage_keep(struct pool *pool, struct usage_list *list);
 void usage_drop(struct pool *pool, struct usage_list *list);
 void past_keep(struct pool *pool, struct past_list *list);
 void past_drop(struct pool *pool, struct past_list *list);
+void users_keep(struct pool *pool, struct user_past_list *list);
+void users_drop(struct pool *pool, struct user_past_list *list);
 
 /* What tenants own beside their work. */
 void token_keep(struct pool *pool, struct token_record *r);

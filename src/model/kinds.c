@@ -158,6 +158,12 @@ static const char *const consolidates[CONSOLIDATE_COUNT] = {
 };
 NAMES(consolidate_names, "consolidate", consolidates);
 
+static const char *const user_fairnesses[USER_FAIRNESS_COUNT] = {
+    [USER_FAIRNESS_OFF] = "off",
+    [USER_FAIRNESS_USAGE] = "usage",
+};
+NAMES(user_fairness_names, "user_fairness", user_fairnesses);
+
 static const char *const placements[PLACEMENT_COUNT] = {
     [PLACE_FIRST_FIT] = "first_fit", [PLACE_BEST_FIT] = "best_fit", [PLACE_PACK] = "pack",
     [PLACE_SPREAD] = "spread",       [PLACE_FGD] = "fgd",           [PLACE_ADAPTIVE] = "adaptive",

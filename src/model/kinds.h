@@ -133,6 +133,7 @@ enum hold_kind { HOLD_PERSON, HOLD_CHECK, HOLD_DRAIN, HOLD_KIND_COUNT };
 enum device_health { DEVICE_OK, DEVICE_FAILED, DEVICE_GONE, DEVICE_HEALTH_COUNT };
 enum end_policy { END_REQUEUE, END_ON_DEMAND, END_STOP, END_POLICY_COUNT };
 enum reclaim_to { RECLAIM_TO_QUOTA, RECLAIM_TO_FAIR_SHARE, RECLAIM_TO_COUNT };
+enum user_fairness { USER_FAIRNESS_OFF, USER_FAIRNESS_USAGE, USER_FAIRNESS_COUNT };
 enum consolidate { CONSOLIDATE_OFF, CONSOLIDATE_ON, CONSOLIDATE_COUNT };
 enum placement {
     PLACE_FIRST_FIT,
@@ -176,6 +177,7 @@ extern const struct enum_names hold_kind_names;
 extern const struct enum_names device_health_names;
 extern const struct enum_names reclaim_to_names;
 extern const struct enum_names consolidate_names;
+extern const struct enum_names user_fairness_names;
 extern const struct enum_names placement_names;
 extern const struct enum_names topology_names;
 extern const struct enum_names cause_names; /* cause.h */

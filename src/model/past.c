@@ -4,6 +4,7 @@
 
 #include "base/wide.h"
 #include "model/evolve.h"
+#include "model/keep.h"
 
 static void change(struct state *state, struct decay *decay, int64_t milli, enum history from)
 {
@@ -84,6 +85,60 @@ void past_note_use(struct state *state, struct project *project, int64_t class_n
         change(state, &row(state, &p->r.past, class_number)->decay, milli, from);
 }
 
+static bool is_gone(const struct state *state, const struct decay *decay)
+{
+    int64_t half_life_s = state->settings.history_half_life_s;
+    return decay->level == 0 && decay_at(decay, state->now, half_life_s) == 0;
+}
+
+const struct user_past *project_user_past(const struct project *project, struct str user)
+{
+    for (size_t i = 0; i < project->r.users.count; i++) {
+        if (str_eq(project->r.users.items[i].user, user))
+            return &project->r.users.items[i];
+    }
+    return NULL;
+}
+
+/* A row more; those of which nothing is left make room: so there are never more than people. */
+static struct user_past *user_add(struct state *state, struct user_past_list *list, struct str user,
+                                  enum history from)
+{
+    size_t most = (list->count + 1) * sizeof(*list->items);
+    struct user_past_list kept = { .items = pool_new(&state->pool, most) };
+    for (size_t i = 0; i < list->count; i++) {
+        struct user_past *row = &list->items[i];
+        if (from == RESTORED || !is_gone(state, &row->devices) || !is_gone(state, &row->cores))
+            kept.items[kept.count++] = *row;
+        else
+            str_drop(&state->pool, &row->user);
+    }
+    struct user_past *added = &kept.items[kept.count++];
+    *added = (struct user_past){ .user = user,
+                                 .devices = { .as_of = state->now },
+                                 .cores = { .as_of = state->now } };
+    str_keep(&state->pool, &added->user);
+    pool_free(&state->pool, list->items, list->count * sizeof(*list->items));
+    list->count = kept.count;
+    list->items = pool_new(&state->pool, kept.count * sizeof(*kept.items));
+    memcpy(list->items, kept.items, kept.count * sizeof(*kept.items));
+    pool_free(&state->pool, kept.items, most);
+    return &list->items[list->count - 1];
+}
+
+void past_note_user(struct state *state, const struct allocation *allocation, int64_t milli,
+                    enum history from)
+{
+    struct project *project = allocation->workload->project;
+    struct str user = allocation->workload->r.user;
+    const struct class_object *class = state_class(state, allocation->r.class_number);
+    const struct user_past *found = project_user_past(project, user);
+    struct user_past *row = found == NULL ? user_add(state, &project->r.users, user, from)
+                                          : &project->r.users.items[found - project->r.users.items];
+    bool is_cores = class != NULL && class->r.kind == CLASS_CPU;
+    change(state, is_cores ? &row->cores : &row->devices, milli, from);
+}
+
 void past_bring_to_now(struct state *state)
 {
     int64_t half_life_s = state->settings.history_half_life_s;
@@ -92,6 +147,10 @@ void past_bring_to_now(struct state *state)
     for (struct project *p = state->first_tenant; p != NULL; p = project_next(p)) {
         for (size_t i = 0; i < p->r.past.count; i++)
             decay_to(&p->r.past.items[i].decay, state->now, half_life_s);
+        for (size_t i = 0; i < p->r.users.count; i++) {
+            decay_to(&p->r.users.items[i].devices, state->now, half_life_s);
+            decay_to(&p->r.users.items[i].cores, state->now, half_life_s);
+        }
     }
 }
 

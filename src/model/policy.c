@@ -54,6 +54,7 @@ static const struct policy_field others[] = {
     SETTING_OF(reclaim_to, &reclaim_to_names),
     SETTING_OF(placement, &placement_names),
     SETTING_OF(consolidate, &consolidate_names),
+    SETTING_OF(user_fairness, &user_fairness_names),
 };
 
 /* All of a settings_patch is in the table. */

@@ -174,6 +174,18 @@ struct past_list {
     size_t count;
 };
 
+/* What the allocations of one user's work in a project itself hold, decayed: devices of all classes
+ * together, and cores of work without devices. */
+struct user_past {
+    struct str user;
+    struct decay devices, cores;
+};
+
+struct user_past_list {
+    struct user_past *items;
+    size_t count;
+};
+
 struct project_record {
     struct id id;
     struct id parent; /* none: this is a tenant, and `id` is a tenant id */
@@ -188,9 +200,10 @@ struct project_record {
     uint64_t created_sequence;
     struct wall created;
     uint64_t version;
-    struct usage_list usage; /* kept by evolve; of EV_PROJECT_SET only a snapshot's counts */
-    struct past_list past;   /* likewise; not of before there was any */
-    uint64_t feed_sequence;  /* tenants, in snapshots only: project.last_sequence of state.h */
+    struct usage_list usage;     /* kept by evolve; of EV_PROJECT_SET only a snapshot's counts */
+    struct past_list past;       /* likewise; not of before there was any */
+    struct user_past_list users; /* likewise; who has used nothing for long is left out */
+    uint64_t feed_sequence;      /* tenants, in snapshots only: project.last_sequence of state.h */
 };
 
 /* What is 0 in settings that an older program stored. */
@@ -219,6 +232,7 @@ struct settings_record {
     enum consolidate consolidate;   /* off: running work is moved so that waiting work fits */
     enum reclaim_to reclaim_to;
     enum placement placement;
+    enum user_fairness user_fairness; /* off: whose turn it is among the users of a project */
     uint64_t version;
 };
 
@@ -324,7 +338,7 @@ struct settings_patch {
     int64_t backoff_base_s, backoff_max_s;
     int64_t lead_s, ended_keep_s, ended_keep_count, default_time_limit_s, starvation_after_s;
     int64_t history_k_milli, history_half_life_s, consolidate_max_moves;
-    int64_t reclaim_to, placement, consolidate; /* enums */
+    int64_t reclaim_to, placement, consolidate, user_fairness; /* enums */
 };
 
 /* Fields of a project, or settings, and a value for each; UNSET: that one is not meant. */

@@ -261,6 +261,8 @@ struct calendar change_calendar(const struct change_record *r);
  * thousandths of thousandths, 1,000,000 is all of it. As of that time. */
 int64_t project_past_ppm(const struct state *state, const struct project *project,
                          int64_t class_number, struct mono at);
+/* What work of that user in the project itself used lately; NULL: nothing. */
+const struct user_past *project_user_past(const struct project *project, struct str user);
 /* Quota fields of a project for a class; defaults (0, all, none, 100) where none are set. */
 struct quota project_quota(const struct project *project, int64_t class_number);
 /* Each from the nearest of itself and its ancestors that sets it; 0: none does. */

@@ -43,11 +43,11 @@ static void add_ahead(struct advising *x)
     const struct swork *work = x->work;
     char text[ID_TEXT_MAX];
     for (const struct skip_node *g = skip_first(&work->project->groups);
-         g != NULL && skip_compare(g->key, work->key) < 0; g = skip_next(g)) {
+         g != NULL && skip_compare(g->key, user_turn(work)) < 0; g = skip_next(g)) {
         const struct sgroup *group = g->item;
-        x->out->ahead_count += (int64_t)skip_rank(&group->queue, work->key);
+        x->out->ahead_count += (int64_t)skip_rank(&group->queue, user_bound(group, work));
         for (const struct skip_node *n = skip_first(&group->queue);
-             n != NULL && skip_compare(n->key, work->key) < 0 &&
+             n != NULL && skip_compare(user_turn(n->item), user_turn(work)) < 0 &&
              x->out->ahead.count < AHEAD_NAMED_MAX;
              n = skip_next(n)) {
             const struct swork *other = n->item;
@@ -236,6 +236,7 @@ void sched_advise(const struct sched *sched, const struct workload *workload, st
     }
     try_other_classes(&x);
     add_ahead(&x);
+    out->turn = user_explain(sched, work, now, arena);
     struct mono promised = sched_promised(sched, workload);
     if (promised.ns != INT64_MAX)
         out->by = promised;

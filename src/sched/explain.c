@@ -434,8 +434,10 @@ static int64_t position_of(const struct swork *work)
 {
     size_t ahead = 0;
     for (const struct skip_node *g = skip_first(&work->project->groups);
-         g != NULL && skip_compare(g->key, work->key) < 0; g = skip_next(g))
-        ahead += skip_rank(&((const struct sgroup *)g->item)->queue, work->key);
+         g != NULL && skip_compare(g->key, user_turn(work)) < 0; g = skip_next(g)) {
+        const struct sgroup *group = g->item;
+        ahead += skip_rank(&group->queue, user_bound(group, work));
+    }
     return (int64_t)ahead + 1;
 }
 

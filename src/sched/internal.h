@@ -177,6 +177,15 @@ struct swait {
     bool may_evict;       /* some of it, even the least */
 };
 
+/* Whoever has queued work in a project, where its users take turns by what they used lately. */
+struct suser {
+    struct str name;    /* owned */
+    uint64_t serial;    /* tells its groups from those of others; never 0 */
+    size_t groups;      /* of it */
+    uint64_t ranks[2];  /* how many of the others used less, of cores and of devices; see user.c */
+    struct suser *next; /* in order of appearance */
+};
+
 struct sproject {
     struct project *project; /* NULL: the root above all tenants */
     struct sproject *parent;
@@ -189,6 +198,8 @@ struct sproject {
     struct skip_list groups; /* by the key of each group's first workload */
     struct str_map shapes;   /* shape bytes -> group */
     struct swait *waits;     /* by class number */
+    struct suser *users;     /* who has queued work, where users take turns; else none */
+    uint64_t user_serial;    /* of the last of them */
     uint64_t touched;        /* sched.clock when its queue last changed */
     uint64_t swept;          /* sched.clock when all its groups were last looked at */
     struct rouse rouse;      /* as of then */
@@ -231,7 +242,7 @@ struct pick {
 
 /* Work of one project that asks for the same: when one of it cannot start, none of it can. */
 struct shape {
-    int64_t numbers[14 + REQUEST_CLASSES_MAX];
+    int64_t numbers[15 + REQUEST_CLASSES_MAX];
     struct id volumes[MOUNTS_MAX];
 };
 
@@ -250,8 +261,9 @@ struct sgroup {
     struct request request;
     int64_t members; /* the least with which it may start */
     bool is_fixed;
+    struct suser *user;     /* NULL: users do not take turns */
     struct skip_list queue; /* its workloads, in order */
-    struct skip_key key;    /* of the first of them: where it is in project->groups */
+    struct skip_key key;    /* the turn of the first of them: where it is in project->groups */
     uint64_t checked;       /* sched.clock when it was last found blocked; 0: not yet */
     enum verdict verdict;   /* then */
     bool is_kept;           /* then: a promised start stood in the way, in some class */
@@ -483,6 +495,20 @@ bool queue_claim_is_usable(const struct sched *sched, const struct swork *work);
 void queue_claim_met(struct sched *sched, struct swork *work, const struct allocation_record *r);
 void queue_claims_leave_node(struct sched *sched, const struct node *node); /* it is gone */
 int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_t class_number);
+
+/* user.c: whose turn it is among the users of a project. */
+/* Who that work counts for; NULL where users do not take turns. */
+struct suser *user_of(struct sched *sched, struct sproject *project, const struct workload *work);
+void user_leave(struct sched *sched, struct sproject *project, struct suser *user);
+/* As of now; true: some group comes earlier or later than it did. */
+bool user_rank(struct sched *sched, struct sproject *project, struct mono now, struct arena *arena);
+/* Which user comes before that of queued work, and why; empty: nobody. */
+struct str user_explain(const struct sched *sched, const struct swork *work, struct mono now,
+                        struct arena *arena);
+/* Where queued work comes among all of its project, and the same in the queue of a group: before
+ * that bound is what comes before the work. */
+struct skip_key user_turn(const struct swork *work);
+struct skip_key user_bound(const struct sgroup *group, const struct swork *work);
 
 /* allocation.c */
 void allocation_add(struct sched *sched, struct allocation *allocation);

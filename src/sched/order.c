@@ -107,11 +107,19 @@ static bool is_behind_own(const struct sched *sched, const struct swork *work,
     return false;
 }
 
+/* Between users that is a matter of turns: what one of them was promised stands. */
+static bool is_ahead_in_project(const struct swork *work, const struct swork *of)
+{
+    bool is_same_user =
+        work->group == NULL || of->group == NULL || work->group->user == of->group->user;
+    return is_same_user ? skip_compare(work->key, of->key) < 0 : work->key.major < of->key.major;
+}
+
 bool order_is_ahead(const struct sched *sched, const struct swork *work, const struct swork *of,
                     int64_t class_number)
 {
     if (work->project == of->project)
-        return skip_compare(work->key, of->key) < 0;
+        return is_ahead_in_project(work, of);
     const struct sproject *common = common_ancestor(work->project, of->project);
     if (is_behind_own(sched, work, common, class_number))
         return false;

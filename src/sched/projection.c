@@ -84,7 +84,7 @@ static bool may_use(const struct sched *sched, const struct sgroup *group, int64
 static bool comes_before(const struct swork *other, const struct swork *work)
 {
     if (other->project == work->project)
-        return skip_compare(other->key, work->key) < 0;
+        return skip_compare(user_turn(other), user_turn(work)) < 0;
     return other->workload->r.submitted_sequence < work->workload->r.submitted_sequence;
 }
 

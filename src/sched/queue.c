@@ -23,16 +23,26 @@ int64_t swork_charge(const struct sched *sched, const struct swork *work, int64_
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-static struct shape shape_of(const struct workload_record *r)
+static struct shape shape_of(const struct workload_record *r, const struct suser *user)
 {
     const struct request *q = &r->request;
     struct shape shape;
     memset(&shape, 0, sizeof(shape));
-    const int64_t numbers[] = {
-        q->gpu_milli,  q->gpu_memory_mib,       q->devices,       q->share_milli, q->cpu_milli,
-        q->memory_mib, (int64_t)q->class_count, r->members,       r->preemptible, q->required,
-        q->preferred,  r->time_limit_s,         members_least(r), q->mig_profile
-    };
+    const int64_t numbers[] = { q->gpu_milli,
+                                q->gpu_memory_mib,
+                                q->devices,
+                                q->share_milli,
+                                q->cpu_milli,
+                                q->memory_mib,
+                                (int64_t)q->class_count,
+                                r->members,
+                                r->preemptible,
+                                q->required,
+                                q->preferred,
+                                r->time_limit_s,
+                                members_least(r),
+                                q->mig_profile,
+                                user != NULL ? (int64_t)user->serial : 0 };
     static_assert(COUNT_OF(numbers) + REQUEST_CLASSES_MAX == COUNT_OF(shape.numbers),
                   "a shape has all amounts and all classes");
     memcpy(shape.numbers, numbers, sizeof(numbers));
@@ -77,16 +87,20 @@ static struct sgroup *group_for(struct sched *sched, struct swork *work)
 {
     struct sproject *project = work->project;
     const struct workload_record *r = &work->workload->r;
-    struct shape shape = shape_of(r);
+    struct suser *user = user_of(sched, project, work->workload);
+    struct shape shape = shape_of(r, user);
     struct sgroup *group = str_map_get(&project->shapes, shape_key(&shape));
     if (group != NULL)
         return group;
     group = pool_new(&sched->pool, sizeof(*group));
     group->shape = shape;
     group->project = project;
+    group->user = user;
     group->request = r->request;
     group->members = members_least(r);
     group->is_fixed = r->preemptible == PREEMPTIBLE_NEVER;
+    if (user != NULL)
+        user->groups++;
     str_map_put(&project->shapes, shape_key(&group->shape), group);
     group_add_waits(sched, group);
     return group;
@@ -97,16 +111,19 @@ static void group_reposition(struct sched *sched, struct sgroup *group, bool is_
 {
     struct sproject *project = group->project;
     const struct skip_node *first = skip_first(&group->queue);
-    if (is_listed && first != NULL && skip_compare(first->key, group->key) == 0)
+    struct skip_key turn = first != NULL ? user_turn(first->item) : group->key;
+    if (is_listed && first != NULL && skip_compare(turn, group->key) == 0)
         return;
     if (is_listed)
         skip_remove(&project->groups, &sched->pool, group->key);
     if (first != NULL) {
-        group->key = first->key;
+        group->key = turn;
         skip_insert(&project->groups, &sched->pool, group->key, group);
         return;
     }
     group_remove_waits(sched, group);
+    if (group->user != NULL)
+        user_leave(sched, project, group->user);
     (void)str_map_remove(&project->shapes, shape_key(&group->shape));
     pool_free(&sched->pool, group, sizeof(*group));
 }
@@ -118,8 +135,8 @@ static void group_add(struct sched *sched, struct swork *work)
     const struct swork *first = is_listed ? skip_first(&group->queue)->item : NULL;
     if (first != NULL && work->workload->r.priority > first->workload->r.priority)
         group->checked = 0; /* it may preempt what the others could not */
-    skip_insert(&group->queue, &sched->pool, work->key, work);
     work->group = group;
+    skip_insert(&group->queue, &sched->pool, work->key, work);
     group_reposition(sched, group, is_listed);
     group->project->touched = ++sched->clock;
 }

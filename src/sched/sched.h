@@ -95,6 +95,7 @@ struct advice {
     struct str_list blockers; /* what it lacks, class by class */
     struct str_list ahead;    /* work of the same tenant that comes before it: ids, the first few */
     int64_t ahead_count;      /* in its own project */
+    struct str turn;          /* whose turn it is among the users of its project; empty: its own */
     bool others_come_first;   /* some work of another tenant, or all of it, may */
     struct str_list changes;  /* each of them would let it start now */
     struct mono by;           /* it starts from now on, and by then; INT64_MAX: not known */

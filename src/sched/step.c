@@ -92,6 +92,12 @@ static void skip_booked(struct sgroup *group)
         group->cursor = skip_next(group->cursor);
 }
 
+/* The turn of a group's next workload. */
+static struct skip_key turn_of(const struct sgroup *group)
+{
+    return user_turn(group->cursor->item);
+}
+
 /* Keeps a group whose turn comes again in this pass, in the order of its next workload. */
 static void advance_later(struct sgroup *group)
 {
@@ -99,7 +105,7 @@ static void advance_later(struct sgroup *group)
     if (group->cursor == NULL)
         return;
     struct sgroup **at = &group->project->advanced;
-    while (*at != NULL && skip_compare((*at)->cursor->key, group->cursor->key) < 0)
+    while (*at != NULL && skip_compare(turn_of(*at), turn_of(group)) < 0)
         at = &(*at)->next_advanced;
     group->next_advanced = *at;
     *at = group;
@@ -244,7 +250,7 @@ static void refresh_own(struct pass *pass, struct sproject *project)
         project->walk = NULL;
     while (project->walk != NULL) {
         struct sgroup *group = project->walk->item;
-        if (project->own != NULL && skip_compare(project->own->cursor->key, project->walk->key) < 0)
+        if (project->own != NULL && skip_compare(turn_of(project->own), project->walk->key) < 0)
             return;
         if (group->pass != pass->sched->pass)
             enter_pass(pass, group);
@@ -345,6 +351,8 @@ static void begin_pass(struct pass *pass)
         p->advanced = NULL;
         p->walk = NULL;
         p->next_rouse = p->rouse;
+        if (user_rank(sched, p, pass->now, pass->arena))
+            p->touched = ++sched->clock;
         if (is_as_before(pass, p))
             continue;
         p->next_rouse = (struct rouse){ 0 };

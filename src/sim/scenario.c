@@ -198,6 +198,7 @@ static const struct field setting_fields[] = {
     FIELD(settings_record, history_half_life_s, INT),
     FIELD(settings_record, consolidate_max_moves, INT),
     { .name = "consolidate", .kind = FIELD_OTHER },
+    { .name = "user_fairness", .kind = FIELD_OTHER },
 };
 
 static const struct field expect_fields[] = {
@@ -251,6 +252,11 @@ static enum err read_settings(const struct doc *map, struct arena *arena,
     out->consolidate = consolidate == NULL ? CONSOLIDATE_COUNT
                        : is_on             ? CONSOLIDATE_ON
                                            : CONSOLIDATE_OFF;
+    const struct doc *fairness = rc == ERR_OK ? doc_get(map, "user_fairness") : NULL;
+    unsigned among_users = USER_FAIRNESS_COUNT;
+    if (fairness != NULL && !enum_parse(&user_fairness_names, fairness->text, &among_users))
+        return doc_error(fairness, e, "user_fairness: expected off or usage");
+    out->user_fairness = (enum user_fairness)among_users;
     unsigned policy = PLACEMENT_COUNT;
     if (placement != NULL && !enum_parse(&placement_names, placement->text, &policy))
         return doc_error(placement, e,

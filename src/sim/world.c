@@ -393,6 +393,8 @@ static enum err settings_make(struct world *world, const struct settings_record 
         command.settings.reclaim_to = present->reclaim_to;
     if (given->consolidate == CONSOLIDATE_COUNT)
         command.settings.consolidate = present->consolidate;
+    if (given->user_fairness == USER_FAIRNESS_COUNT)
+        command.settings.user_fairness = present->user_fairness;
     if (given->placement == PLACEMENT_COUNT)
         command.settings.placement = present->placement;
     return ask(world, &command, e);

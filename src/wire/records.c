@@ -101,6 +101,20 @@ const struct schema past_use_schema =
     SCHEMA("PastUseRecord", past_use_fields, "use of a class, decayed");
 #undef OF
 
+#define OF struct user_past
+static const struct field user_past_fields[] = {
+    { F(STR, user) },
+    { F_AS("devices_average", I64, devices.average) },
+    { F_AS("devices_as_of", MONO, devices.as_of), .flags = FIELD_STORED },
+    { F_AS("devices_level", I64, devices.level) },
+    { F_AS("cores_average", I64, cores.average) },
+    { F_AS("cores_as_of", MONO, cores.as_of), .flags = FIELD_STORED },
+    { F_AS("cores_level", I64, cores.level) },
+};
+const struct schema user_past_schema =
+    SCHEMA("UserPastRecord", user_past_fields, "use of a user, decayed");
+#undef OF
+
 #define OF struct project_record
 static const struct field project_record_fields[] = {
     { F(PROJECT, id) },
@@ -118,6 +132,7 @@ static const struct field project_record_fields[] = {
     { F(U64, version), .flags = FIELD_HIDDEN },
     { F(STRUCT_LIST, usage), .schema = &usage_total_schema, .flags = FIELD_STORED },
     { F(STRUCT_LIST, past), .schema = &past_use_schema, .flags = FIELD_STORED },
+    { F(STRUCT_LIST, users), .schema = &user_past_schema, .flags = FIELD_STORED },
     { F(U64, feed_sequence), .flags = FIELD_STORED },
 };
 const struct schema project_record_schema =
@@ -148,6 +163,7 @@ static const struct field settings_record_fields[] = {
     { F(ENUM, consolidate), .names = &consolidate_names },
     { F(ENUM, reclaim_to), .names = &reclaim_to_names },
     { F(ENUM, placement), .names = &placement_names },
+    { F(ENUM, user_fairness), .names = &user_fairness_names, .flags = FIELD_SPARSE },
     { F(U64, version), .flags = FIELD_HIDDEN },
 };
 const struct schema settings_record_schema =
@@ -300,6 +316,7 @@ static const struct field settings_patch_fields[] = {
     { F(ENUM, reclaim_to), .names = &reclaim_to_names, .flags = FIELD_UNSET },
     { F(ENUM, placement), .names = &placement_names, .flags = FIELD_UNSET },
     { F(ENUM, consolidate), .names = &consolidate_names, .flags = FIELD_UNSET },
+    { F(ENUM, user_fairness), .names = &user_fairness_names, .flags = FIELD_UNSET },
 };
 #undef SETTING
 const struct schema settings_patch_schema =
@@ -694,6 +711,7 @@ const struct schema *const record_schemas[] = {
     &quota_schema,
     &usage_total_schema,
     &past_use_schema,
+    &user_past_schema,
     &project_record_schema,
     &settings_record_schema,
     &token_record_schema,

@@ -5,11 +5,11 @@
 #include "wire/schema.h"
 
 extern const struct schema class_record_schema, pool_record_schema, request_schema,
-    profile_record_schema, quota_schema, usage_total_schema, past_use_schema, project_record_schema,
-    settings_record_schema, token_record_schema, volume_record_schema, image_record_schema,
-    credential_record_schema, hook_record_schema, device_record_schema, hold_schema,
-    node_record_schema, dependency_schema, exit_status_schema, workload_record_schema, gap_schema,
-    gang_record_schema, device_share_schema, allocation_record_schema, segment_schema;
+    profile_record_schema, quota_schema, usage_total_schema, past_use_schema, user_past_schema,
+    project_record_schema, settings_record_schema, token_record_schema, volume_record_schema,
+    image_record_schema, credential_record_schema, hook_record_schema, device_record_schema,
+    hold_schema, node_record_schema, dependency_schema, exit_status_schema, workload_record_schema,
+    gap_schema, gang_record_schema, device_share_schema, allocation_record_schema, segment_schema;
 
 extern const struct schema controller_started_schema, removed_class_schema, removed_pool_schema,
     removed_profile_schema, removed_project_schema, removed_token_schema, removed_node_schema,

@@ -294,6 +294,8 @@ static const struct field explanation_view_fields[] = {
     { F(STR_LIST, ahead), .flags = FIELD_SPARSE,
       .doc = "ids of the first few that come before it in its project" },
     { F(I64, ahead_count), .flags = FIELD_SPARSE, .doc = "how many these are in all" },
+    { F(STR, turn), .flags = FIELD_SPARSE,
+      .doc = "who comes first among the users of its project, and why (setting user_fairness)" },
     { F(BOOL, others_come_first), .flags = FIELD_SPARSE,
       .doc = "work of other tenants waits for the same, and may come first" },
 };
@@ -715,6 +717,7 @@ static const struct field settings_view_fields[] = {
     { F(I64, gang_repair_s) },
     { F(I64, history_k_milli) },
     { F(I64, history_half_life_s) },
+    { F(ENUM, user_fairness), .names = &user_fairness_names },
     { F(ENUM, consolidate), .names = &consolidate_names },
     { F(I64, consolidate_max_moves) },
     { F(I64, device_reserve_mib) },

@@ -252,6 +252,7 @@ struct explanation_view {
     struct wall promised_start_at;            /* 0: no start was promised */
     struct str_list blockers, ahead, changes; /* struct advice of the scheduler */
     int64_t ahead_count;
+    struct str turn;
     bool others_come_first;
     struct wall starts_from, starts_by; /* 0: not known */
 };

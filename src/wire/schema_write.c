@@ -29,7 +29,8 @@ static bool is_empty(const struct field *field, const void *object)
     case FIELD_RAW:
         return ((const struct str *)at)->size == 0;
     case FIELD_ENUM:
-        return *enum_name(field->names, field_enum(field, object)) == '\0';
+        return *enum_name(field->names, field_enum(field, object)) == '\0' ||
+               ((field->flags & FIELD_SPARSE) != 0 && field_enum(field, object) == 0);
     case FIELD_CLASS_ARRAY:
         return field_count(field, object) == 0;
     case FIELD_ID_LIST:

@@ -296,6 +296,8 @@ static const struct field settings_fields[] = {
       .doc = "how much past use takes from a project's weight: 1000 as much as it had too much" },
     { OPTIONAL(I64, history_half_life_s, 60, 366 * DAY_S),
       .doc = "after which past use counts half" },
+    { F(ENUM, user_fairness), .names = &user_fairness_names,
+      .doc = "whether who used less of a project lately comes first among its users" },
     { F(ENUM, consolidate), .names = &consolidate_names,
       .doc = "move work that can go so that waiting work fits" },
     { OPTIONAL(I64, consolidate_max_moves, 1, 16), .doc = "workloads moved for one, at most" },
@@ -345,6 +347,7 @@ static const struct field settings_change_fields[] = {
     { OPTIONAL(ENUM, reclaim_to, 0, 0), .names = &reclaim_to_names },
     { OPTIONAL(ENUM, placement, 0, 0), .names = &placement_names },
     { OPTIONAL(ENUM, consolidate, 0, 0), .names = &consolidate_names },
+    { OPTIONAL(ENUM, user_fairness, 0, 0), .names = &user_fairness_names },
 };
 static const struct schema settings_change_schema =
     SCHEMA("SettingsChange", settings_change_fields, "settings to change: see Settings");

@@ -162,6 +162,13 @@ def policies_cli(box, name, project):
               project())
     done = box.cli("quota", "show", "nobody")
     tap.check(done.returncode == 3 and done.stdout == b"", "nothing is shown of what is not there", done)
+    done = box.cli("policy", "set", "--user-fairness", "usage", "-n", "turns")
+    tap.check(done.returncode == 0 and box.must("GET", "/v1/settings")["user_fairness"] == "usage", "users take turns",
+              done)
+    tap.equal(box.cli("policy", "revert", "turns").returncode, 0, "and no more")
+    tap.equal(box.must("GET", "/v1/settings")["user_fairness"], "off", "as in the beginning: users")
+    done = box.cli("settings", "set", "--user-fairness", "never")
+    tap.check(done.returncode != 0 and b"user-fairness" in done.stderr, "off or usage, nothing else", done)
     done = box.cli("policy", "set", "--grace", "45s", "-o", "json")
     tap.check(done.returncode == 0 and b"45" in box.cli("policy", "show", "-o", "json").stdout, "a policy", done)
     tap.equal(box.cli("policy", "revert", "settings").returncode, 0, "taken back")

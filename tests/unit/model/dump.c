@@ -64,7 +64,7 @@ static void dump_settings(struct buf *out, const struct settings_record *r)
                           r->ended_keep_count, r->reclaim_to,           r->placement,
                           r->lead_s,           r->default_time_limit_s, r->starvation_after_s,
                           r->history_k_milli,  r->history_half_life_s,  r->consolidate_max_moves,
-                          r->consolidate };
+                          r->consolidate,      r->user_fairness };
     for (size_t i = 0; i < COUNT_OF(numbers); i++)
         add_number(out, numbers[i]);
     add_unsigned(out, r->version);
@@ -126,6 +126,11 @@ static void dump_project(struct buf *out, const struct project_record *r)
     for (size_t i = 0; i < r->past.count; i++) {
         add_number(out, r->past.items[i].class_number);
         add_decay(out, &r->past.items[i].decay);
+    }
+    for (size_t i = 0; i < r->users.count; i++) {
+        add_str(out, r->users.items[i].user);
+        add_decay(out, &r->users.items[i].devices);
+        add_decay(out, &r->users.items[i].cores);
     }
     add_unsigned(out, r->version);
     add_unsigned(out, r->feed_sequence);

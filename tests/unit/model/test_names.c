@@ -25,6 +25,7 @@ static const struct {
     { &hold_kind_names, "person", "drain", HOLD_KIND_COUNT },
     { &device_health_names, "ok", "gone", DEVICE_HEALTH_COUNT },
     { &reclaim_to_names, "quota", "fair_share", RECLAIM_TO_COUNT },
+    { &user_fairness_names, "off", "usage", USER_FAIRNESS_COUNT },
     { &consolidate_names, "off", "on", CONSOLIDATE_COUNT },
     { &placement_names, "first_fit", "adaptive", PLACEMENT_COUNT },
     { &topology_names, NULL, "block", TOPOLOGY_COUNT },

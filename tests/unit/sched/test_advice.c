@@ -61,6 +61,60 @@ static void what_would_let_it_start(void **state)
     CHECK("one blocker a class", advice.blockers.count == 1);
 }
 
+static struct id submit_as(struct lab *lab, const char *user)
+{
+    struct command command =
+        lab_submission(lab, (struct lab_job){ "amber", .gpu_milli = 1000, .class_name = "h100" });
+    command.actor = (struct actor){ .role = ROLE_ADMIN, .name = str_of(user) };
+    command.new_id = lab_id(lab);
+    lab_must(lab, &command);
+    lab_settle(lab);
+    return command.new_id;
+}
+
+static bool is_before(struct lab *lab, struct id first, struct id second)
+{
+    struct explanation one;
+    struct explanation other;
+    sched_explain(lab->sched, state_workload(lab->state, first), lab->now, &lab->arena, &one);
+    sched_explain(lab->sched, state_workload(lab->state, second), lab->now, &lab->arena, &other);
+    return one.position < other.position;
+}
+
+static void whose_turn_it_is_among_users(void **state)
+{
+    (void)state;
+    AUTO(lab) struct lab lab;
+    lab_init(&lab);
+    lab_add_node(&lab, (struct lab_node){ .name = "n1", .class_name = "h100", .devices = 2 });
+    lab_project(&lab, "amber", no_quota);
+    (void)submit_as(&lab, "ann");
+    (void)submit_as(&lab, "ann");
+    struct id more = submit_as(&lab, "ann");
+    struct id less = submit_as(&lab, "bob");
+    CHECK("by submission", is_before(&lab, more, less));
+    CHECK("without turns nothing is said", advice_of(&lab, less).turn.size == 0);
+
+    struct settings_record settings = lab_no_settings();
+    settings.user_fairness = USER_FAIRNESS_USAGE;
+    lab_set(&lab, settings);
+    lab_settle(&lab);
+    CHECK("who has nothing comes first", is_before(&lab, less, more));
+    struct advice advice = advice_of(&lab, more);
+    print_message("# said: %.*s\n", STR_ARG(advice.turn));
+    CHECK("and it is said why",
+          str_is(advice.turn, "bob (now 0 devices, lately 0 on average) comes before ann (now 2"
+                              " devices, lately 0 on average), who uses more of amber"));
+    CHECK("one comes before it", advice.ahead_count == 1 && advice.ahead.count == 1);
+    CHECK("nobody before the first",
+          advice_of(&lab, less).turn.size == 0 && advice_of(&lab, less).ahead_count == 0);
+
+    settings.user_fairness = USER_FAIRNESS_OFF;
+    lab_set(&lab, settings);
+    lab_settle(&lab);
+    CHECK("by submission again", is_before(&lab, more, less));
+}
+
 static void a_shorter_time_limit(void **state)
 {
     (void)state;
@@ -193,6 +247,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_would_let_it_start),
+        cmocka_unit_test(whose_turn_it_is_among_users),
         cmocka_unit_test(a_shorter_time_limit),
         cmocka_unit_test(not_even_an_empty_cluster),
         cmocka_unit_test(starts_lie_in_the_projected_range),
