@@ -380,37 +380,71 @@ static const struct project *level_that_refuses(const struct decision *d,
     return NULL;
 }
 
-static enum err check_bounds(const struct decision *d, const struct workload_record *r,
-                             const struct project *project, struct error *e)
+/* What refuses the work in one class. */
+struct bounded {
+    const struct project *level; /* NULL: nothing yet */
+    int64_t class_number;
+    int64_t charge;
+    int64_t bound; /* 0: the class is not for this project at all */
+};
+
+/* The classes that the project may use, of what asks for devices as this does; "none". */
+static const char *classes_for(const struct decision *d, const struct project *project,
+                               const struct request *r)
+{
+    enum class_kind kind = wants_devices(r) ? CLASS_GPU : CLASS_CPU;
+    const char *out = "";
+    for (size_t i = 0; i < d->state->classes.count; i++) {
+        const struct class_object *class = d->state->classes.items[i];
+        const struct project *p = project;
+        while (p != NULL && project_quota(p, (int64_t)i).limit_milli != 0)
+            p = p->parent;
+        if (p == NULL && !class->is_removed && class->r.kind == kind)
+            out = arena_format(d->arena, "%s%s%.*s", out, *out != '\0' ? ", " : "",
+                               STR_ARG(class->r.name));
+    }
+    return *out != '\0' ? out : "none";
+}
+
+static enum err refuse_bounds(const struct decision *d, const struct workload_record *r,
+                              const struct project *project, const struct bounded *by,
+                              struct error *e)
 {
     char charge_text[MILLI_TEXT_MAX];
     char bound_text[MILLI_TEXT_MAX];
-    const struct project *refusing = NULL;
-    int64_t class_number = -1;
-    int64_t bound = 0;
-    int64_t charge = 0;
-    size_t tried = 0;
-    size_t count = request_class_count(d->state, &r->request);
-    for (size_t i = 0; i < count; i++) {
-        int64_t next = request_class(d->state, &r->request, i);
-        if (next < 0)
-            continue;
-        class_number = next;
-        charge = members_least(r) * request_charge(d->state, &r->request, class_number);
-        refusing = level_that_refuses(d, r, project, class_number, charge, &bound);
-        if (refusing == NULL)
-            return ERR_OK;
-        tried++;
-    }
-    if (tried == 0)
-        return ERR_OK; /* no class at all: said by the next check */
+    struct str class_name = state_class(d->state, by->class_number)->r.name;
+    if (project_quota(by->level, by->class_number).limit_milli == 0)
+        return err_cause(e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT, "%.*s may not use %.*s; it may use: %s",
+                         STR_ARG(by->level->r.path), STR_ARG(class_name),
+                         classes_for(d, project, &r->request));
     bool is_fixed = r->preemptible == PREEMPTIBLE_NEVER;
     return err_cause(
         e, ERR_LIMIT, CAUSE_EXCEEDS_LIMIT, "it needs %s %.*s, but %.*s may %s %s; ask for less%s",
-        milli_text(charge, charge_text), STR_ARG(state_class(d->state, class_number)->r.name),
-        STR_ARG(refusing->r.path),
+        milli_text(by->charge, charge_text), STR_ARG(class_name), STR_ARG(by->level->r.path),
         is_fixed ? "use for work that is never preempted at most" : "use at most",
-        milli_text(bound, bound_text), is_fixed ? ", or let it be preemptible" : "");
+        milli_text(by->bound, bound_text), is_fixed ? ", or let it be preemptible" : "");
+}
+
+/* Of several classes that refuse it, the one that takes most speaks: what is not for the project
+ * at all is of no use to hear about beside it. */
+static enum err check_bounds(const struct decision *d, const struct workload_record *r,
+                             const struct project *project, struct error *e)
+{
+    struct bounded by = { .level = NULL };
+    size_t count = request_class_count(d->state, &r->request);
+    for (size_t i = 0; i < count; i++) {
+        struct bounded next = { .class_number = request_class(d->state, &r->request, i) };
+        if (next.class_number < 0)
+            continue;
+        next.charge = members_least(r) * request_charge(d->state, &r->request, next.class_number);
+        next.level = level_that_refuses(d, r, project, next.class_number, next.charge, &next.bound);
+        if (next.level == NULL)
+            return ERR_OK;
+        if (by.level == NULL || next.bound >= by.bound)
+            by = next;
+    }
+    /* No class at all: said by the next check. */
+    return by.level == NULL ? ERR_OK : refuse_bounds(d, r, project, &by, e);
 }
 
 /* "; h100-80g has the partitions 1g.10gb, ... and none that covers it", or "". */

@@ -64,6 +64,10 @@ static void say_refusal(struct explaining *x, const struct ask *ask, const struc
     const char *text = "";
     switch (refusal->why) {
     case ADMIT_LIMIT:
+        if (refusal->bound == 0) {
+            text = arena_format(x->arena, "%s may not use %s any more", path, class);
+            break;
+        }
         text = arena_format(x->arena, "needs %s %s; %s uses %s of its limit of %s", needs, class,
                             path, used, bound);
         break;
@@ -379,8 +383,18 @@ enum admission explain_class(const struct sched *sched, const struct swork *work
     return admission;
 }
 
+/* Some level of its path has a limit of 0. */
+static bool is_forbidden(const struct swork *work, int64_t class_number)
+{
+    for (const struct sproject *p = work->project; p->parent != NULL; p = p->parent) {
+        if (p->uses[class_number].limit == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The first class that admits it speaks for all, what it waits for there; if none does, the first
- * of all. */
+ * of all that are for its project, else the first of all. */
 static void explain_queued(struct explaining *x, const struct swork *work)
 {
     const struct sched *sched = x->sched;
@@ -389,13 +403,16 @@ static void explain_queued(struct explaining *x, const struct swork *work)
     const struct explanation before = *x->out;
     struct explanation first = before;
     bool is_any = false;
+    bool is_first_forbidden = true;
     for (size_t i = 0; i < count; i++) {
         int64_t class_number = request_class(sched->state, request, i);
         if (class_number < 0)
             continue;
         if (explain_class(sched, work, class_number, x->arena, x->out) == ADMIT_OK)
             return;
-        first = is_any ? first : *x->out;
+        bool is_better = is_first_forbidden && !is_forbidden(work, class_number);
+        first = is_any && !is_better ? first : *x->out;
+        is_first_forbidden = is_first_forbidden && !is_better;
         is_any = true;
     }
     *x->out = first;
