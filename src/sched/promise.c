@@ -773,8 +773,8 @@ struct mono sched_promised(const struct sched *sched, const struct workload *wor
 }
 
 /* What a step left of claims is remembered and not derived; and while something is being stopped,
- * its end is the first moment, whatever it frees. Which devices windows take is found in steps only.
- * Then there is nothing to compare. */
+ * its end is the first moment, whatever it frees. Which devices windows take is found in steps
+ * only. Then there is nothing to compare. */
 bool promise_check(const struct sched *kept, struct sched *built, struct error *e)
 {
     struct plan plan = { 0 };

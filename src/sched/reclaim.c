@@ -458,8 +458,8 @@ static void collect_from(struct attempt *attempt, const struct sproject *project
     }
 }
 
-/* Takes them out in turn, from that one on, as long as the claimant does not fit. Somebody who might
- * have gone before another did is refused: then `is_bounded`. */
+/* Takes them out in turn, from that one on, as long as the claimant does not fit. Somebody who
+ * might have gone before another did is refused: then `is_bounded`. */
 static bool take_in_turn(struct attempt *attempt, const struct candidates *candidates, size_t from,
                          struct victims *victims, bool *is_bounded)
 {

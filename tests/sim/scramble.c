@@ -1,7 +1,7 @@
 /*
- * scramble.c - for LD_PRELOAD: an allocator under which nothing may depend on addresses. Blocks come
- * from one region from its end to its beginning, at distances that vary, and are full of junk; none
- * is used twice. What a program prints under it has to be what it prints without.
+ * scramble.c - for LD_PRELOAD: an allocator under which nothing may depend on addresses. Blocks
+ * come from one region from its end to its beginning, at distances that vary, and are full of junk;
+ * none is used twice. What a program prints under it has to be what it prints without.
  */
 #include <errno.h>
 #include <stddef.h>

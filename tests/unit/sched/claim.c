@@ -140,7 +140,8 @@ bool claim_suffices(struct claim *claim, unsigned gone)
 
 /* ---- who may go ----------------------------------------------------------------------------- */
 
-/* Counted by priority and age, after what is never preempted, it takes its project above the quota. */
+/* Counted by priority and age, after what is never preempted, it takes its project above the
+ * quota. */
 static bool is_beyond_quota(const struct claim *claim, size_t victim, unsigned gone)
 {
     const struct workload *v = claim->running[victim];

@@ -1,6 +1,6 @@
 /*
- * puzzle.h - is there any way to place all members? Tries all of them, from the facts alone: devices
- * and parts of devices, memory on them, whose they are, cores, memory, racks and blocks.
+ * puzzle.h - is there any way to place all members? Tries all of them, from the facts alone:
+ * devices and parts of devices, memory on them, whose they are, cores, memory, racks and blocks.
  */
 #ifndef TESTS_UNIT_SCHED_PUZZLE_H
 #define TESTS_UNIT_SCHED_PUZZLE_H

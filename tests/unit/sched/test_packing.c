@@ -1,7 +1,7 @@
 /*
- * Placement against brute force: on random clusters of up to four nodes, eight devices, and six of them a node, with parts
- * of them taken by several tenants, a gang of up to eight members starts exactly if some way to
- * place all its members exists, whatever the policy; within one rack or one node where that is
+ * Placement against brute force: on random clusters of up to four nodes and eight devices, with
+ * parts of them taken by several tenants, a gang of up to eight members starts exactly if some way
+ * to place all its members exists, whatever the policy; within one rack or one node where that is
  * required, and where it is preferred and can be had. Of two classes it takes the first in which
  * there is a way. What is chosen takes no more than there is (lab_check).
  */

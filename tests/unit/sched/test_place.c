@@ -1,6 +1,6 @@
 /*
- * Placement in single situations: what the policies are for, nodes with many devices, what is said of
- * topologies, and what a restart remembers. Whether a place is found at all: test_packing.c.
+ * Placement in single situations: what the policies are for, nodes with many devices, what is said
+ * of topologies, and what a restart remembers. Whether a place is found at all: test_packing.c.
  */
 #include <string.h>
 

@@ -47,8 +47,8 @@ static void judge(void *arg, const struct plan *plan)
     tiny->counts[EVICTIONS]++;
 }
 
-/* One decision after the other; what is being stopped is gone before the next. Where one look decides
- * nothing there are more in a step: the first may always be at the same. */
+/* One decision after the other; what is being stopped is gone before the next. Where one look
+ * decides nothing there are more in a step: the first may always be at the same. */
 static void come_to_rest(struct tiny *tiny)
 {
     struct lab *lab = &tiny->lab;
