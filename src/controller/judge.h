@@ -4,8 +4,8 @@
  * What the loop says of itself (pulse.h) nobody hears once it is stuck in one call. So a thread of
  * its own counts ticks in which the loop gave no sign. After a while it answers at the local socket
  * with 503 and the reason, and whoever begins TLS with the alert internal_error, where both would
- * only have waited; later it ends the process, which whoever watches over it starts again: nodes and their work do not need the controller for that
- * long. Ticks are counted and not seconds, so that a machine that slept is no reason.
+ * only have waited; later it ends the process, which whoever watches over it starts again: nodes
+ * and their work do not need the controller for that long. Ticks are counted and not seconds, so that a machine that slept is no reason.
  */
 #ifndef CONTROLLER_JUDGE_H
 #define CONTROLLER_JUDGE_H

@@ -201,7 +201,8 @@ static int64_t sum_of(const struct wanted *wanted)
 }
 
 /* Every set of partitions on every device with something on it: largest first, each where
- * mig_start() says, finds a packing exactly if there is one. And compute needs no rule of its own. */
+ * mig_start() says, finds a packing exactly if there is one. And compute needs no rule of its own.
+ */
 static void largest_first_packs_whenever_that_can_be(void **state)
 {
     const struct mig_table *table = mig_table_at(MIG_TABLE_A100_80G);

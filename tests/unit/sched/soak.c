@@ -1,8 +1,8 @@
 /*
  * soak.c - days of virtual time in a small busy cluster: work of every kind comes, runs and ends;
  * nodes are lost and return, are drained and cordoned; quotas, limits and windows change; the
- * controller starts again. After every command and every plan all invariants hold (lab_check), and what is
- * kept in memory stays bounded. At the end everything is repaired and comes to rest.
+ * controller starts again. After every command and every plan all invariants hold (lab_check), and
+ * what is kept in memory stays bounded. At the end everything is repaired and comes to rest.
  *
  *     BERTH_TEST_SEED=N soak DAYS     prints TAP, with the seed and a hash of all events
  */
