@@ -5,7 +5,8 @@
  * its own counts ticks in which the loop gave no sign. After a while it answers at the local socket
  * with 503 and the reason, and whoever begins TLS with the alert internal_error, where both would
  * only have waited; later it ends the process, which whoever watches over it starts again: nodes
- * and their work do not need the controller for that long. Ticks are counted and not seconds, so that a machine that slept is no reason.
+ * and their work do not need the controller for that long. Ticks are counted and not seconds, so
+ * that a machine that slept is no reason.
  */
 #ifndef CONTROLLER_JUDGE_H
 #define CONTROLLER_JUDGE_H

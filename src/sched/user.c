@@ -4,8 +4,8 @@
  * Among work of one priority, that of whoever used less comes first. Use is what a user's work in
  * this very project holds now plus the decayed average of what it held (model/past.c): of devices
  * of all classes together, or of cores for work without devices. Users are ranked at the beginning
- * of a pass, and only in projects that the pass looks at: nothing has to be woken for it. Groups are
- * of one user then, so that a change of turns moves groups and not all their workloads.
+ * of a pass, and only in projects that the pass looks at: nothing has to be woken for it. Groups
+ * are of one user then, so that a change of turns moves groups and not all their workloads.
  */
 #include <stdlib.h>
 
