@@ -10,7 +10,7 @@
 #include "unit/sched/tiny.h"
 
 enum { EVENTS, EVICTIONS, RESTS };
-enum { EVENTS_EACH = 4, DECISIONS_MAX = 200 };
+enum { EVENTS_EACH = 3, DECISIONS_MAX = 200 };
 
 static struct claim claim;
 
