@@ -58,7 +58,7 @@ uint8_t slices_used(const struct sdevice *device)
 {
     uint8_t used = 0;
     for (unsigned i = 0; i < MIG_MEMORY_SLICES; i++)
-        used |= device->slices[i] > 0 ? (uint8_t)(1u << i) : 0;
+        used = device->slices[i] > 0 ? (uint8_t)(used | 1u << i) : used;
     return used;
 }
 

@@ -92,24 +92,25 @@ static void the_table_of_a_class(void **state)
 /* How many more of one kind fit, by trying all places one after the other. */
 static int64_t most_of(const struct mig_profile *p, uint8_t used, int64_t from)
 {
-    int64_t best = 0;
+    size_t best = 0;
     int64_t stack_at[MIG_MEMORY_SLICES + 1] = { from };
     uint8_t stack_used[MIG_MEMORY_SLICES + 1] = { used };
-    for (int64_t depth = 0; depth >= 0;) {
+    for (size_t count = 1; count > 0;) {
+        size_t depth = count - 1;
         int64_t at = stack_at[depth]++;
         if (at >= MIG_MEMORY_SLICES) {
-            depth--;
+            count--;
             continue;
         }
         uint8_t mask = mig_mask(at, p->memory);
         if ((p->starts >> at & 1) == 0 || (stack_used[depth] & mask) != 0)
             continue;
-        depth++;
-        stack_at[depth] = at + 1;
-        stack_used[depth] = stack_used[depth - 1] | mask;
-        best = MAX_OF(best, depth);
+        stack_at[count] = at + 1;
+        stack_used[count] = stack_used[depth] | mask;
+        best = MAX_OF(best, count);
+        count++;
     }
-    return best;
+    return (int64_t)best;
 }
 
 static void one_is_placed_exactly_if_there_is_a_place(void **state)
@@ -144,7 +145,8 @@ static bool exists(const struct mig_table *table, struct wanted left, uint8_t us
         uint8_t used;
         int64_t at;
     } stack[WANTED_MOST + 2] = { { left, used, 0 } };
-    for (int64_t depth = 0; depth >= 0;) {
+    for (size_t count = 1; count > 0;) {
+        size_t depth = count - 1;
         size_t kind = MIG_PROFILES_MAX;
         while (kind > 0 && stack[depth].left.counts[kind - 1] == 0)
             kind--;
@@ -153,16 +155,17 @@ static bool exists(const struct mig_table *table, struct wanted left, uint8_t us
         const struct mig_profile *p = &table->profiles[kind - 1];
         int64_t at = stack[depth].at++;
         if (at >= MIG_MEMORY_SLICES) {
-            depth--;
+            count--;
             continue;
         }
         uint8_t mask = mig_mask(at, p->memory);
         if ((p->starts >> at & 1) == 0 || (stack[depth].used & mask) != 0)
             continue;
-        stack[depth + 1] = stack[depth];
-        stack[++depth].used |= mask;
-        stack[depth].at = 0;
-        stack[depth].left.counts[kind - 1]--;
+        stack[count] = stack[depth];
+        stack[count].used |= mask;
+        stack[count].at = 0;
+        stack[count].left.counts[kind - 1]--;
+        count++;
     }
     return false;
 }
