@@ -48,14 +48,14 @@ static enum err check_url(const struct hook_spec *spec, bool is_new, struct erro
     struct str safe = STR("https://");
     struct str plain = STR("http://");
     struct str url = spec->url;
-    bool is_mail = str_starts(url, mail);
+    bool is_letter = str_starts(url, mail);
     if (url.size > HOOK_URL_MAX)
         return err_field(e, "url", "url: at most %d bytes", HOOK_URL_MAX);
-    if (is_mail && spec->sealed.size > 0)
+    if (is_letter && spec->sealed.size > 0)
         return err_field(e, "secret", "secret: mail is not signed");
-    if (!is_mail && is_new && spec->sealed.size == 0)
+    if (!is_letter && is_new && spec->sealed.size == 0)
         return err_field(e, "secret", "secret is missing: what is sent is signed with it");
-    if (is_mail)
+    if (is_letter)
         return check_address((struct str){ url.data + mail.size, url.size - mail.size }, e);
     size_t skip = str_starts(url, safe) ? safe.size : str_starts(url, plain) ? plain.size : 0;
     if (skip == 0)

@@ -107,11 +107,11 @@ static struct user_past *user_add(struct state *state, struct user_past_list *li
     size_t most = (list->count + 1) * sizeof(*list->items);
     struct user_past_list kept = { .items = pool_new(&state->pool, most) };
     for (size_t i = 0; i < list->count; i++) {
-        struct user_past *row = &list->items[i];
-        if (from == RESTORED || !is_gone(state, &row->devices) || !is_gone(state, &row->cores))
-            kept.items[kept.count++] = *row;
+        struct user_past *one = &list->items[i];
+        if (from == RESTORED || !is_gone(state, &one->devices) || !is_gone(state, &one->cores))
+            kept.items[kept.count++] = *one;
         else
-            str_drop(&state->pool, &row->user);
+            str_drop(&state->pool, &one->user);
     }
     struct user_past *added = &kept.items[kept.count++];
     *added = (struct user_past){ .user = user,
@@ -133,10 +133,11 @@ void past_note_user(struct state *state, const struct allocation *allocation, in
     struct str user = allocation->workload->r.user;
     const struct class_object *class = state_class(state, allocation->r.class_number);
     const struct user_past *found = project_user_past(project, user);
-    struct user_past *row = found == NULL ? user_add(state, &project->r.users, user, from)
-                                          : &project->r.users.items[found - project->r.users.items];
+    struct user_past *theirs = found == NULL
+                                   ? user_add(state, &project->r.users, user, from)
+                                   : &project->r.users.items[found - project->r.users.items];
     bool is_cores = class != NULL && class->r.kind == CLASS_CPU;
-    change(state, is_cores ? &row->cores : &row->devices, milli, from);
+    change(state, is_cores ? &theirs->cores : &theirs->devices, milli, from);
 }
 
 void past_bring_to_now(struct state *state)

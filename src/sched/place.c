@@ -56,10 +56,10 @@ bool fitting_is_slice(const struct fitting *fitting)
 
 uint8_t slices_used(const struct sdevice *device)
 {
-    uint8_t used = 0;
+    unsigned used = 0;
     for (unsigned i = 0; i < MIG_MEMORY_SLICES; i++)
-        used = device->slices[i] > 0 ? (uint8_t)(used | 1u << i) : used;
-    return used;
+        used |= device->slices[i] > 0 ? 1u << i : 0;
+    return (uint8_t)used;
 }
 
 void slices_book(struct sdevice *device, const struct device_share *share, int sign)
