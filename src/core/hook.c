@@ -42,30 +42,29 @@ static enum err check_web(struct str rest, struct error *e)
     return ERR_OK;
 }
 
+static bool is_mail(struct str url)
+{
+    return str_starts(url, STR("mailto:"));
+}
+
 static enum err check_url(const struct hook_spec *spec, bool is_new, struct error *e)
 {
     struct str mail = STR("mailto:");
     struct str safe = STR("https://");
     struct str plain = STR("http://");
     struct str url = spec->url;
-    bool is_letter = str_starts(url, mail);
     if (url.size > HOOK_URL_MAX)
         return err_field(e, "url", "url: at most %d bytes", HOOK_URL_MAX);
-    if (is_letter && spec->sealed.size > 0)
+    if (is_mail(url) && spec->sealed.size > 0)
         return err_field(e, "secret", "secret: mail is not signed");
-    if (!is_letter && is_new && spec->sealed.size == 0)
+    if (!is_mail(url) && is_new && spec->sealed.size == 0)
         return err_field(e, "secret", "secret is missing: what is sent is signed with it");
-    if (is_letter)
+    if (is_mail(url))
         return check_address((struct str){ url.data + mail.size, url.size - mail.size }, e);
     size_t skip = str_starts(url, safe) ? safe.size : str_starts(url, plain) ? plain.size : 0;
     if (skip == 0)
         return err_field(e, "url", "url: https://HOST/PATH or mailto:ADDRESS is wanted");
     return check_web((struct str){ url.data + skip, url.size - skip }, e);
-}
-
-static bool is_mail(struct str url)
-{
-    return str_starts(url, STR("mailto:"));
 }
 
 static enum err check_room(const struct decision *d, const struct project *tenant, struct error *e)
