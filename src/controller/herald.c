@@ -200,11 +200,6 @@ static void send_in(struct channel *channel, int64_t seconds)
 
 /* ---- what is to be delivered --------------------------------------------------------------- */
 
-static bool is_mail(const struct hook *hook)
-{
-    return str_starts(hook->r.url, STR("mailto:"));
-}
-
 /* "host:port" of "https://host:port/path". */
 static struct str host_of(struct str url)
 {
@@ -379,7 +374,7 @@ static void on_delivered(void *arg, const char *fault)
     if (hook == NULL)
         return;
     if (channel->letters.count > 0)
-        send_in(channel, is_mail(hook) ? MAIL_PAUSE_S : 0);
+        send_in(channel, hook_url_is_mail(hook->r.url) ? MAIL_PAUSE_S : 0);
     note_fault(herald, hook, "");
 }
 
@@ -390,8 +385,9 @@ static enum err begin(struct channel *channel, const struct hook *hook, struct e
     const struct letters letters = batch_of(channel);
     struct delivery_order order = { .loop = herald->o.loop, .done = on_delivered, .arg = channel };
     buf_reserve(&task, 4 * BATCH_BYTES_MAX); /* so that no copy of a secret stays behind */
-    enum err rc = is_mail(hook) ? fill_mail(herald, hook, &letters, &order, &task, e)
-                                : fill_post(herald, hook, &letters, &order, &task, e);
+    enum err rc = hook_url_is_mail(hook->r.url)
+                      ? fill_mail(herald, hook, &letters, &order, &task, e)
+                      : fill_post(herald, hook, &letters, &order, &task, e);
     if (rc != ERR_OK)
         return rc;
     order.task = buf_str(&task);

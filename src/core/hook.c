@@ -42,11 +42,6 @@ static enum err check_web(struct str rest, struct error *e)
     return ERR_OK;
 }
 
-static bool is_mail(struct str url)
-{
-    return str_starts(url, STR("mailto:"));
-}
-
 static enum err check_url(const struct hook_spec *spec, bool is_new, struct error *e)
 {
     struct str mail = STR("mailto:");
@@ -55,11 +50,11 @@ static enum err check_url(const struct hook_spec *spec, bool is_new, struct erro
     struct str url = spec->url;
     if (url.size > HOOK_URL_MAX)
         return err_field(e, "url", "url: at most %d bytes", HOOK_URL_MAX);
-    if (is_mail(url) && spec->sealed.size > 0)
+    if (hook_url_is_mail(url) && spec->sealed.size > 0)
         return err_field(e, "secret", "secret: mail is not signed");
-    if (!is_mail(url) && is_new && spec->sealed.size == 0)
+    if (!hook_url_is_mail(url) && is_new && spec->sealed.size == 0)
         return err_field(e, "secret", "secret is missing: what is sent is signed with it");
-    if (is_mail(url))
+    if (hook_url_is_mail(url))
         return check_address((struct str){ url.data + mail.size, url.size - mail.size }, e);
     size_t skip = str_starts(url, safe) ? safe.size : str_starts(url, plain) ? plain.size : 0;
     if (skip == 0)
@@ -104,7 +99,7 @@ enum err decide_hook_set(struct decision *d, struct error *e)
                                .name = spec->name,
                                .url = spec->url,
                                .sealed = spec->sealed };
-    if (old != NULL && r->sealed.size == 0 && !is_mail(spec->url))
+    if (old != NULL && r->sealed.size == 0 && !hook_url_is_mail(spec->url))
         r->sealed = str_copy(d->arena, old->r.sealed); /* the event drops the state's own */
     return ERR_OK;
 }

@@ -300,6 +300,12 @@ struct hook_record {
     uint64_t version;
 };
 
+/* Else it is for a web server. */
+static inline bool hook_url_is_mail(struct str url)
+{
+    return str_starts(url, STR("mailto:"));
+}
+
 /*
  * Devices for a project in windows of time. The rule is kept: local times, and the zone by its name
  * and by what that meant when it was last looked up; `window` is what follows of it, and is made
